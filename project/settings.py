@@ -7,5 +7,7 @@ NEWSPIDER_MODULE = "spiders"
 ADDONS = {"extensions.Addon": 300}
 
 # An address at which a site's owner can reach you belongs here: they will rather write than block.
-USER_AGENT = "Sluice/0.1 (+https://github.com/scrapy/scrapy; polite crawler; set USER_AGENT to your contact)"
+USER_AGENT = (
+    "Sluice/0.1 (+https://github.com/scrapy/scrapy; polite crawler; set USER_AGENT to your contact)"
+)
 ROBOTSTXT_OBEY = True

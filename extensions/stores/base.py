@@ -98,9 +98,15 @@ class Batch:
 
     inserts: list[StoredRequest] = field(default_factory=list)
     seen: list[bytes] = field(default_factory=list)  # fingerprints to remember (idempotent)
-    moved: list[tuple[State, int]] = field(default_factory=list)  # (new state, id): spill, window, lease, give back
-    delayed: list[tuple[float, int]] = field(default_factory=list)  # (due_at, id): becomes State.DELAYED
-    done: list[int] = field(default_factory=list)  # acknowledged: the row goes, its HELD children become PENDING
+    moved: list[tuple[State, int]] = field(
+        default_factory=list
+    )  # (new state, id): spill, window, lease, give back
+    delayed: list[tuple[float, int]] = field(
+        default_factory=list
+    )  # (due_at, id): becomes State.DELAYED
+    done: list[int] = field(
+        default_factory=list
+    )  # acknowledged: the row goes, its HELD children become PENDING
     items: list[StagedItem] = field(default_factory=list)  # visible to sinks from this commit on
     dead: list[DeadLetter] = field(default_factory=list)  # to be carried to the dead-letter store
     facts: dict[str, str] = field(default_factory=dict)  # small named values of the job (JSON text)
