@@ -82,7 +82,7 @@ def duration(seconds: float | None) -> str:
 
 
 def clock(at: float | None, *, now_at: float, seconds: bool = False) -> str:
-    """A moment on the wall clock of this machine: ``14:07``, with its day when that is not today."""
+    """A moment on this machine's wall clock: ``14:07``, with its day if that is not today."""
     if at is None or not math.isfinite(at) or not 0 <= at < 2**40:
         return "unknown"
     try:
