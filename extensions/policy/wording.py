@@ -68,7 +68,7 @@ def duration(seconds: float | None) -> str:
         return "unknown"
     if seconds > _LONGEST_S:
         return "over 30 days"
-    whole = max(0, round(seconds))
+    whole = round(max(0.0, seconds))
     if whole < _MINUTE:
         return f"{whole} s"
     minutes = max(1, round(whole / _MINUTE))
