@@ -1,0 +1,245 @@
+"""What became of the requests, counted as it happens: in all, by domain, by reason.
+
+The rule it keeps: counting costs a few additions an event, never a scan, and takes bounded memory;
+the totals are committed with the changes that they count, so that they are true after a crash.
+"""
+
+from __future__ import annotations
+
+import statistics
+from array import array
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .policy.eta import Goodput
+from .policy.outcome import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAX_ROWS = 50_000
+"""Domains kept one by one. Over it those that are done and lost nothing are counted together."""
+MAX_REASONS = 200
+LATENCIES = 15
+OTHER = "other"
+
+
+class DomainRow:
+    """One domain as it is shown. The counters are exact; the state is that of the last look."""
+
+    __slots__ = (
+        "answers", "asked", "cause", "dead", "delayed", "goodput", "got", "growing",
+        "hold_since_at", "in_flight", "last_at", "latencies", "left_s", "limit", "name", "next_at",
+        "note", "pace", "pending", "refused", "seen_pass", "skipped", "state", "why",
+    )  # fmt: skip
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.asked = self.got = self.dead = self.skipped = 0
+        self.answers = self.refused = 0
+        self.goodput = Goodput()
+        self.latencies: array[float] | None = None
+        self.pending = self.delayed = self.in_flight = 0
+        self.limit = 0
+        self.pace: float | None = None
+        self.next_at: float | None = None
+        self.left_s: float | None = None
+        self.state = "ready"
+        self.cause = "none"
+        self.why = ""
+        self.note = ""  # what the host said with its last refusal, or how it failed
+        self.growing = False
+        self.hold_since_at: float | None = None
+        self.last_at = 0.0
+        self.seen_pass = 0
+
+    @property
+    def left(self) -> int:
+        """Requests still to come."""
+        return self.pending + self.delayed + self.in_flight
+
+    @property
+    def refused_share(self) -> float:
+        """Refusals among its answers, in 0..1."""
+        return self.refused / self.answers if self.answers else 0.0
+
+    @property
+    def median_s(self) -> float | None:
+        """Median of the last few latencies in seconds."""
+        return statistics.median(self.latencies) if self.latencies else None
+
+    def took(self, latency_s: float) -> None:
+        """Remember how long an answer took."""
+        if self.latencies is None:
+            self.latencies = array("f")
+        if len(self.latencies) < LATENCIES:
+            self.latencies.append(latency_s)
+        else:
+            self.latencies[self.answers % LATENCIES] = latency_s
+
+
+@dataclass(slots=True)
+class Reason:
+    """Dead letters of one reason."""
+
+    count: int = 0
+    domains: set[str] = field(default_factory=set)
+    last_at: float = 0.0
+    example: str = ""
+
+
+class Event(NamedTuple):
+    """One line of "What changed"."""
+
+    at: float
+    domain: str | None
+    text: str
+
+
+TOTALS = (
+    "asked", "got", "dead", "skipped", "answers", "refused", "overloaded", "retries_out",
+    "retries_in", "dead_items", "errors",
+)  # fmt: skip
+
+
+class Book:
+    """All counters of one crawl. The scheduler and the middlewares write, what shows it reads.
+
+    Its attributes are the totals of `TOTALS`; a resumed job's go on from what was committed.
+    """
+
+    def __init__(self) -> None:
+        self.asked = self.got = self.dead = self.skipped = 0
+        self.answers = self.refused = self.overloaded = 0
+        self.retries_out = self.retries_in = 0
+        self.dead_items = 0
+        self.errors = 0
+        self.rows: dict[str, DomainRow] = {}
+        self.domains = 0  # ever seen
+        self.reasons: dict[str, Reason] = {}
+        self.skips: dict[str, int] = {}
+        self.bugs: dict[str, int] = {}  # callback errors by exception and place
+        self.events: deque[Event] = deque(maxlen=200)
+        self.latency_buckets = [0] * (len(LATENCY_BOUNDS_S) + 1)
+        self.latency_sum_s = 0.0
+        self.held_s = (
+            0.0  # time in which we held the crawl ourselves: it counts for no domain's rate
+        )
+
+    def row(self, name: str) -> DomainRow:
+        """The row of a domain; a new one where there is none."""
+        row = self.rows.get(name)
+        if row is None:
+            if len(self.rows) >= MAX_ROWS:
+                self._fold()
+            row = self.rows[name] = DomainRow(name)
+            self.domains += 1
+        return row
+
+    # -- what happens ------------------------------------------------------------------------------
+
+    def taken(self, domain: str) -> None:
+        """A distinct request was taken on."""
+        self.asked += 1
+        self.row(domain).asked += 1
+
+    def replaced(self, domain: str) -> None:
+        """A retry or a redirect goes on in a request's place: it was counted twice."""
+        self.asked -= 1
+        self.row(domain).asked -= 1
+
+    def parsed(self, domain: str, *, now: float, now_at: float) -> None:
+        """A request ended as a page."""
+        self.got += 1
+        row = self.row(domain)
+        row.got += 1
+        row.last_at = now_at
+        row.goodput.count(now - self.held_s)
+
+    def left_out(self, domain: str, reason: str) -> None:
+        """A request was skipped on purpose."""
+        self.skipped += 1
+        self.row(domain).skipped += 1
+        key = reason if reason in self.skips or len(self.skips) < MAX_REASONS else OTHER
+        self.skips[key] = self.skips.get(key, 0) + 1
+
+    def buried(self, domain: str, reason: str, *, url: str, now_at: float) -> bool:
+        """A request became a dead letter; is it the first of this reason on this domain?"""
+        self.dead += 1
+        self.row(domain).dead += 1
+        return self._reason(domain, reason, url, now_at)
+
+    def buried_item(self, domain: str, reason: str, *, url: str, now_at: float) -> bool:
+        """An item became a dead letter; is it the first of this reason on this domain?"""
+        self.dead_items += 1
+        return self._reason(domain, reason, url, now_at)
+
+    def failed_in_spider(self, place: str) -> None:
+        """A callback raised: *place* is the exception's type and the innermost frame."""
+        self.errors += 1
+        key = place if place in self.bugs or len(self.bugs) < MAX_REASONS else OTHER
+        self.bugs[key] = self.bugs.get(key, 0) + 1
+
+    def answered(self, domain: str, outcome: Outcome, *, latency_s: float, note: str = "") -> None:
+        """A request came back from its host, or did not; *note*: what a refusal or failure said."""
+        row = self.row(domain)
+        if note:
+            row.note = note
+        self.answers += 1
+        row.answers += 1
+        if outcome is Outcome.REFUSED:
+            self.refused += 1
+            row.refused += 1
+        elif outcome is Outcome.OVERLOADED:
+            self.overloaded += 1
+        row.took(latency_s)
+        self.latency_sum_s += latency_s
+        place = 0
+        for bound_s in LATENCY_BOUNDS_S:
+            if latency_s <= bound_s:
+                break
+            place += 1
+        self.latency_buckets[place] += 1
+
+    def changed(self, at: float, domain: str | None, text: str) -> None:
+        """Keep a line for "What changed"."""
+        self.events.append(Event(at, domain, text))
+
+    # -- over a restart ----------------------------------------------------------------------------
+
+    def totals(self) -> dict[str, int]:
+        """The totals, to be committed with the changes they count."""
+        return {name: getattr(self, name) for name in TOTALS}
+
+    def restore(self, totals: Mapping[str, Any]) -> None:
+        """Go on from an earlier process's totals."""
+        for name in TOTALS:
+            value = totals.get(name, 0)
+            if isinstance(value, int):
+                setattr(self, name, getattr(self, name) + value)
+
+    # -- bounds ------------------------------------------------------------------------------------
+
+    def _reason(self, domain: str, reason: str, url: str, now_at: float) -> bool:
+        key = reason if reason in self.reasons or len(self.reasons) < MAX_REASONS else OTHER
+        kept = self.reasons.setdefault(key, Reason())
+        kept.count += 1
+        kept.last_at = now_at
+        if not kept.example:
+            kept.example = url[:2000]
+        if domain in kept.domains:
+            return False
+        if len(kept.domains) < MAX_ROWS:
+            kept.domains.add(domain)
+        return True
+
+    def _fold(self) -> None:
+        """Drop the rows of domains that are done and lost nothing, the oldest first."""
+        goal = MAX_ROWS - MAX_ROWS // 10
+        done = [n for n, row in self.rows.items() if row.state == "done" and not row.dead]
+        for name in done[: len(self.rows) - goal]:
+            del self.rows[name]
+
+
+LATENCY_BOUNDS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 180.0)
