@@ -1,0 +1,142 @@
+"""The concurrency: how many requests a host answers at once without failing or queueing.
+
+Doubles a window from two up while it is really used, until the first warning; then adds. Failures
+are judged by a score, so that a few random ones move nothing; latency by the median of a window
+against the best that the host showed, with a margin for the spread of the window itself.
+
+Source of the two loops' separation and of "grow only while used": Netflix concurrency-limits.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .law import LAW, Law
+from .score import Score
+
+_START = 2
+
+
+class Concurrency:
+    """The concurrency loop of one domain."""
+
+    __slots__ = (
+        "_base_s",
+        "_calm",
+        "_ceiling",
+        "_good",
+        "_latencies",
+        "_law",
+        "_level",
+        "_paid",
+        "_score",
+        "_to_pay",
+        "_warned",
+        "cuts",
+        "wanted",
+    )
+
+    def __init__(self, *, ceiling: int, law: Law = LAW) -> None:
+        self._law = law
+        self._ceiling = ceiling
+        self._level = float(min(_START, ceiling))
+        self._good = self._level
+        self._latencies: list[float] = []
+        self._base_s: float | None = None
+        self._score = Score(noise=law.failure_noise, step=law.failure_step)
+        self._warned = False
+        self._calm = 0
+        self._paid = 0
+        self._to_pay = 0.0
+        self.cuts = 0
+        self.wanted = False  # set by whoever was held back by this limit: only then it may grow
+
+    @property
+    def limit(self) -> int:
+        """Requests that may be in flight, 1 to the ceiling."""
+        return max(1, min(int(self._level), self._ceiling))
+
+    def warn(self) -> None:
+        """Something was refused: from now on add instead of doubling."""
+        self._warned = True
+
+    def set_ceiling(self, ceiling: int) -> None:
+        """Never more than *ceiling* at once, at least 1."""
+        self._ceiling = ceiling
+
+    def passed(self, latency_s: float | None) -> None:
+        """An answer; *latency_s* is None where its time says nothing of the host's load."""
+        self._score.passed()
+        self._paid += 1
+        latencies = self._latencies
+        latencies.append(-1.0 if latency_s is None else latency_s)
+        level = self._level
+        window = 2.0 * level
+        if len(latencies) >= (6.0 if window < 6.0 else window if window < 20.0 else 20.0):  # noqa: PLR2004
+            self._close()
+
+    def failed(self, level: int) -> bool:
+        """A timeout, reset or bare 5xx of a request sent after *level* cuts; True if it convicts."""
+        self._paid += 1
+        if level < self.cuts:
+            return False
+        if self._score.failed() < self._law.failure_score:
+            return False
+        self.cuts += 1
+        self._score.clear()
+        self._latencies.clear()
+        self._warned = True
+        self._to_pay = 4.0 / self._law.cost_share
+        self._paid = 0
+        now = min(self._level, float(self._ceiling))
+        good = self._good if self._good < now else self._law.retreat * now
+        self._level = max(1.0, good)
+        self._good = self._level
+        return True
+
+    def start_from(self, level: float) -> None:
+        """Take part of an earlier run's level."""
+        self._level = min(max(self._level, level), float(self._ceiling))
+
+    def reopen(self) -> None:
+        """The host is back after a silence: come back at half of what it took."""
+        self.cuts += 1
+        self._score.clear()
+        self._latencies.clear()
+        self._level = max(1.0, 0.5 * self.limit)
+
+    def _close(self) -> None:
+        wanted, self.wanted = self.wanted, False
+        latencies = sorted(x for x in self._latencies if x >= 0.0)
+        self._latencies.clear()
+        slow = self._slow(latencies) if latencies else 0.0
+        if slow > 1.0:
+            self._warned = True
+            self._level = max(1.0, self._level * max(0.6, 0.8 / slow))
+            return
+        self._good = min(self._level, float(self._ceiling))
+        if not wanted or self._level >= self._ceiling or slow > 0.85 or self._paid < self._to_pay:  # noqa: PLR2004
+            return
+        if self._warned:
+            self._level += 1.0 if self._to_pay else max(1.0, self._level / 8.0)
+        else:
+            self._level *= 2.0
+        self._level = min(self._level, float(self._ceiling))
+
+    def _slow(self, latencies: list[float]) -> float:
+        """Median over what counts as slow: over 1 is a queue in the host; moves the base along."""
+        n = len(latencies)
+        median = latencies[n // 2]
+        low, high = max(latencies[n // 4], 1e-4), max(latencies[(3 * n) // 4], 1e-4)
+        spread = math.exp(1.25 * math.log(high / low) / 1.35 / math.sqrt(n))
+        least = median / spread
+        base = self._base_s
+        if base is None:
+            self._base_s = base = median
+        elif median * spread < base:
+            self._base_s = base = math.sqrt(base * median * spread)
+        elif least < 1.3 * base:
+            self._base_s = base = base * 1.005
+        if median <= self._law.calm_latency_s:
+            return 0.0
+        return least / (self._law.slow_ratio * base)
