@@ -1,0 +1,1 @@
+"""Decisions without side effects: no clock, no chance, no I/O; values in, values out."""

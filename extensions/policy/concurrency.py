@@ -72,11 +72,11 @@ class Concurrency:
         latencies.append(-1.0 if latency_s is None else latency_s)
         level = self._level
         window = 2.0 * level
-        if len(latencies) >= (6.0 if window < 6.0 else window if window < 20.0 else 20.0):  # noqa: PLR2004
+        if len(latencies) >= (6.0 if window < 6.0 else min(20.0, window)):  # noqa: PLR2004
             self._close()
 
     def failed(self, level: int) -> bool:
-        """A timeout, reset or bare 5xx of a request sent after *level* cuts; True if it convicts."""
+        """A timeout, reset or bare 5xx, sent after *level* cuts; True if it convicts."""
         self._paid += 1
         if level < self.cuts:
             return False

@@ -274,14 +274,14 @@ class DomainGovernor:
         u: Callable[[], float],
         law: Law = LAW,
     ) -> Self:
-        """A governor that starts from what an earlier run learned, cautiously; bad values are ignored."""
+        """Start from what an earlier run learned, cautiously; impossible values are ignored."""
         governor = cls(max_concurrency=max_concurrency, min_interval_s=min_interval_s, u=u, law=law)
         mark = snapshot.get("mark")
         if mark is not None and 0.0 < mark < math.inf:
-            governor._pace.start_from(float(mark))  # noqa: SLF001  its own kind
+            governor._pace.start_from(float(mark))
         level = snapshot.get("concurrency")
         if level is not None and level >= 1:
-            governor._concurrency.start_from(0.5 * level)  # noqa: SLF001  its own kind
+            governor._concurrency.start_from(0.5 * level)
         return governor
 
     def forgettable(self, now: float) -> bool:

@@ -47,7 +47,7 @@ class Hold:
         self.fail(now, rate=math.inf)
 
     def obey(self, now: float, retry_after_s: float) -> None:
-        """The host said how long: never earlier, a little later so that crawlers do not return in step."""
+        """The host said how long: never earlier, a little later (crawlers part ways)."""
         extra_s = min(self._law.jitter * self._u() * retry_after_s, 0.5)
         self.until_due = max(self.until_due, now + retry_after_s + extra_s)
         self.parked = self.parked or retry_after_s > self._law.max_pause_s

@@ -1,8 +1,8 @@
 """Every constant of the control law, in one place, each with its reason.
 
-The law believes a limit (the *mark*), sits just under it, now and then tries a little more, and pays
-for each refusal that a trial costs with enough accepted requests. The lab's sensitivity table shows
-what halving and doubling each constant does.
+The law believes a limit (the *mark*), sits just under it, now and then tries a little more, and
+pays for each refusal that a trial costs with enough accepted requests. The lab's sensitivity table
+shows what halving and doubling each constant does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class Law:
     """The numbers that the policies share. Immutable, so one object serves every domain."""
 
     cost_share: float = 0.011
-    """Part of requests (or of time, where the host makes us wait) that looking for more may lose."""
+    """Part of requests (or of time, where the host makes us wait) that probing may lose."""
     sit: float = 0.99
     """Pace while holding, as a part of the mark: the estimate is good to a hundredth."""
     probe_step: float = 0.03
@@ -37,7 +37,7 @@ class Law:
     shade: float = 0.94
     """A lone refusal below the mark takes this much off: the estimate was a little high."""
     first_pause_s: float = 0.1
-    """Shortest wait after a refusal or before a probe of a silent host; one token's time if longer."""
+    """Shortest wait after a refusal or before a probe; one token's time if longer."""
     longest_first_pause_s: float = 5.0
     """... and its bound on hosts that take a request a minute."""
     pause_growth: float = 1.7

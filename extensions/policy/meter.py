@@ -7,11 +7,11 @@ _FIRST_WIDTH_S = 0.05
 
 
 class Meter:
-    """Counts accepted requests by the time they were sent, in at most 32 bins of growing width.
+    """Counts accepted requests by the time they left, in at most 32 bins of growing width.
 
-    A token bucket of rate r and burst b accepts at most b + r t requests in any time t, and exactly
-    r t between two moments at which it was empty. So a cycle from empty to empty *is* the limit, and
-    every stretch of it gives a lower bound.
+    A token bucket of rate r and burst b accepts at most b + r t requests in any time t, and just
+    r t between two moments at which it was empty. So a cycle from empty to empty *is* the limit,
+    and every stretch of it gives a lower bound.
     """
 
     __slots__ = ("_counts", "_starts", "_width_s", "total")
@@ -74,8 +74,8 @@ class Meter:
     def least_rate(self, until_due: float, *, burst: float) -> float:
         """The best lower bound on the rate of a bucket of *burst* that was empty at *until_due*.
 
-        The maximum of (accepted - burst) / time over all stretches of the cycle that end then: exact
-        if the bucket was full at any moment of the cycle.
+        The maximum of (accepted - burst) / time over all stretches of the cycle that end then:
+        exact if the bucket was full at any moment of the cycle.
         """
         best, count = 0.0, 0
         for start, n in zip(reversed(self._starts), reversed(self._counts), strict=True):

@@ -1,4 +1,4 @@
-"""What an answer says about the server's capacity. The only vocabulary between the crawl and the control law."""
+"""What an answer says about the server's capacity: the words between crawl and control law."""
 
 from __future__ import annotations
 

@@ -8,11 +8,14 @@ below the mark says that the limit fell; one above it says where the limit is no
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from .law import LAW, Law
 from .meter import Meter
 from .score import Score
-from .ticket import Ticket
+
+if TYPE_CHECKING:
+    from .ticket import Ticket
 
 _TRUSTED = 5  # accepted requests in a cycle from which on its rate is believed below half the mark
 _LEAST = 1e-4  # requests a second: one in three hours

@@ -91,6 +91,7 @@ def parse_retry_after(
         now_at: Wall-clock seconds at which the answer arrived.
         server_date: The answer's `Date` field. A date in `Retry-After` is measured from it, so
             that a local clock that is an hour off does not add an hour.
+
     Returns:
         A finite number over zero, or None (absent, malformed, zero, or in the past).
     """

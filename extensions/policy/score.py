@@ -8,8 +8,8 @@ import math
 class Score:
     """Evidence that the share of failures rose from `noise` by `step`; never below zero.
 
-    Each failure adds ln((noise + step) / noise), each pass adds ln((1 - noise - step) / (1 - noise)),
-    so a false alarm at a threshold of h comes about once in exp(h) answers.
+    With q the noise and d the step, a failure adds ln((q + d) / q), a pass adds
+    ln((1 - q - d) / (1 - q)): a false alarm at a threshold of h comes about once in exp(h) answers.
 
     Source: E. S. Page, "Continuous Inspection Schemes", Biometrika 41 (1954).
     """

@@ -1,5 +1,6 @@
 """The governor's promises, in virtual time: each test moves the clock by hand."""
 
+import itertools
 import json
 import math
 
@@ -154,7 +155,7 @@ def test_silent_host_gets_single_probes():
         probes.append(now)
         now += 0.005
         answer(gov, ticket, now, Outcome.OVERLOADED)
-    gaps = [b - a for a, b in zip(probes, probes[1:], strict=False)]
+    gaps = [b - a for a, b in itertools.pairwise(probes)]
     assert gaps == sorted(gaps)
     assert len(probes) < 15
     now = gov.next_send_due(now, 0)
@@ -257,7 +258,7 @@ def test_never_over_the_ceiling_never_a_wait_into_the_past(steps, ceiling, u):
                 if wait is not None:
                     assert gov.next_send_due(now, 0) >= now + wait
         assert 1 <= gov.concurrency <= ceiling
-        assert gov.pace is None or 0.0 < gov.pace
+        assert gov.pace is None or gov.pace > 0.0
         assert gov.mark is None or 0.0 < gov.mark < math.inf
 
 

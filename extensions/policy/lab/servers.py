@@ -36,7 +36,7 @@ class Server(Protocol):
         ...
 
     def capacity(self, since: float, until: float) -> float:
-        """Requests that a client who knows all would get answered in that time; inf if unlimited."""
+        """Requests that a client who knows all gets answered in that time; inf if unlimited."""
         ...
 
 
@@ -218,10 +218,7 @@ class Free:
     def arrive(self, now: float, draw: Callable[[], float]) -> Reply:  # noqa: ARG002  time is nothing to it
         """Answer at once."""
         if self._noise and draw() < self._noise:
-            return Reply(
-                self._outcome,
-                math.inf if self._outcome is Outcome.OVERLOADED and draw() < 0 else 0.0,
-            )
+            return Reply(self._outcome)
         return Reply(Outcome.SUCCESS)
 
     def capacity(self, since: float, until: float) -> float:  # noqa: ARG002  no end
@@ -230,7 +227,7 @@ class Free:
 
 
 class Down:
-    """A host that gives `outcome` after `after_s` from `since` to `until`, else behaves as `inner`."""
+    """A host that gives only `outcome` from `since` to `until`, else behaves as `inner`."""
 
     def __init__(
         self,

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 from ..governor import DomainGovernor
 from ..law import LAW, Law
 from ..outcome import Outcome
+from .servers import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..ticket import Ticket
     from .servers import Server
-
-_ARRIVE, _END, _WAKE = 0, 1, 2
 
 
 @dataclasses.dataclass(slots=True)
@@ -57,25 +56,11 @@ class Client:
 
 
 class Simulation:
-    """Clients, each with its server; `run` carries the events until a time or until all work ended."""
+    """Clients, each with its server, carried to a time or to the end of all work."""
 
     def __init__(self, *, draw: Callable[[], float], max_in_flight: float = math.inf) -> None:
         self._draw = draw
-        self._events: list[
-            tuple[
-                float,
-                int,
-                int,
-                Client,
-                Server,
-                Ticket | None,
-                Outcome,
-                float,
-                float | None,
-                int | None,
-                float | None,
-            ]
-        ] = []  # noqa: E501
+        self._events: list[tuple[float, int, Callable[[float], None]]] = []
         self._seq = 0
         self._clients: list[tuple[Client, Server]] = []
         self._in_flight = 0
@@ -88,48 +73,32 @@ class Simulation:
 
     def run(self, until: float) -> float:
         """Carry on to *until* virtual seconds or the end of the work; the time it got to."""
-        for client, server in self._clients:
-            client.wake_due = 0.0
-            self._push(0.0, _WAKE, client, server)
+        self._at(0.0, self._all)
         now = 0.0
-        while self._events:
-            now, _, kind, client, server, ticket, outcome, sent, wait, left, reset = heapq.heappop(
-                self._events
-            )
-            if now > until:
-                break
-            if kind == _ARRIVE:
-                assert ticket is not None  # noqa: S101  arrivals always carry one
-                self._arrive(now, client, server, ticket, sent)
-            elif kind == _END:
-                assert ticket is not None  # noqa: S101  ends always carry one
-                self._end(now, client, ticket, outcome, sent, wait, left, reset)
-                self._dispatch(now, client, server)
-                if self._in_flight < self._max_in_flight < math.inf:
-                    self._all(now)
-            elif client.wake_due <= now:
-                client.wake_due = math.inf
-                self._dispatch(now, client, server)
+        while self._events and now <= until:
+            now, _, happen = heapq.heappop(self._events)
+            happen(now)
         return now
 
+    def _at(self, when: float, happen: Callable[[float], None]) -> None:
+        self._seq += 1
+        heapq.heappush(self._events, (when, self._seq, happen))
+
     def _all(self, now: float) -> None:
+        """Offer free places to every client in turn, as a scheduler under one bound does."""
         n = len(self._clients)
+        self._turn = (self._turn + 1) % n
         for i in range(n):
             if self._in_flight >= self._max_in_flight:
                 return
             client, server = self._clients[(self._turn + i) % n]
-            if client.left > 0 and client.wake_due is math.inf:
+            if client.wake_due is math.inf:
                 self._dispatch(now, client, server)
-        self._turn = (self._turn + 1) % n
 
-    def _push(self, at: float, kind: int, client: Client, server: Server, ticket: Ticket | None = None,
-              outcome: Outcome = Outcome.SUCCESS, sent: float = 0.0, wait: float | None = None,
-              left: int | None = None, reset: float | None = None) -> None:  # fmt: skip
-        self._seq += 1
-        heapq.heappush(
-            self._events,
-            (at, self._seq, kind, client, server, ticket, outcome, sent, wait, left, reset),
-        )
+    def _wake(self, now: float, client: Client, server: Server) -> None:
+        if client.wake_due <= now:
+            client.wake_due = math.inf
+            self._dispatch(now, client, server)
 
     def _dispatch(self, now: float, client: Client, server: Server) -> None:
         governor = client.governor
@@ -138,37 +107,39 @@ class Simulation:
             if due > now:
                 if due < client.wake_due:
                     client.wake_due = due
-                    self._push(due, _WAKE, client, server)
+                    self._at(due, lambda at: self._wake(at, client, server))
                 return
-            ticket = governor.sent(now)
-            client.left -= 1
-            client.in_flight += 1
-            self._in_flight += 1
-            client.trace.peak_in_flight = max(client.trace.peak_in_flight, client.in_flight)
-            way_s = client.latency_s(self._draw)
-            self._push(now + way_s / 2.0, _ARRIVE, client, server, ticket, sent=now)
+            self._send(now, client, server)
 
-    def _arrive(
-        self, now: float, client: Client, server: Server, ticket: Ticket, sent: float
+    def _send(self, sent: float, client: Client, server: Server) -> None:
+        ticket = client.governor.sent(sent)
+        client.left -= 1
+        client.in_flight += 1
+        self._in_flight += 1
+        client.trace.peak_in_flight = max(client.trace.peak_in_flight, client.in_flight)
+        way_s = client.latency_s(self._draw)
+
+        def arrive(now: float) -> None:
+            reply = server.arrive(now, self._draw)
+            end = now + reply.after_s + way_s / 2.0
+            if end - sent > client.timeout_s:
+                end, reply = sent + client.timeout_s, Reply(Outcome.OVERLOADED)
+            self._at(end, lambda now: self._end(now, client, server, ticket, reply))
+
+        self._at(sent + way_s / 2.0, arrive)
+
+    def _end(
+        self, now: float, client: Client, server: Server, ticket: Ticket, reply: Reply
     ) -> None:
-        reply = server.arrive(now, self._draw)
-        end = now + reply.after_s + (now - sent)
-        outcome, wait = reply.outcome, reply.retry_after_s
-        if end - sent > client.timeout_s:
-            end, outcome, wait = sent + client.timeout_s, Outcome.OVERLOADED, None
-        self._push(
-            end, _END, client, server, ticket, outcome, sent, wait, reply.remaining, reply.reset_s
-        )
-
-    def _end(self, now: float, client: Client, ticket: Ticket, outcome: Outcome, sent: float,
-             wait: float | None, left: int | None, reset: float | None) -> None:  # fmt: skip
         client.in_flight -= 1
         self._in_flight -= 1
-        trace = client.trace
-        governor = client.governor
-        governor.finished(ticket, outcome, now, latency_s=now - sent, retry_after_s=wait)
-        if left is not None or reset is not None:
-            governor.hint(now, remaining=left, reset_s=reset)
+        trace, governor, outcome = client.trace, client.governor, reply.outcome
+        latency_s = now - ticket.sent_due
+        governor.finished(
+            ticket, outcome, now, latency_s=latency_s, retry_after_s=reply.retry_after_s
+        )
+        if reply.remaining is not None:
+            governor.hint(now, remaining=reply.remaining, reset_s=reply.reset_s)
         if outcome is Outcome.SUCCESS or outcome is Outcome.IGNORED:
             trace.accepted.append(now)
             trace.ended_due = now
@@ -176,6 +147,9 @@ class Simulation:
             client.left += 1
             (trace.refused if outcome is Outcome.REFUSED else trace.failed).append(now)
         trace.states.append((now, governor.pace, governor.concurrency))
+        self._dispatch(now, client, server)
+        if self._max_in_flight < math.inf:
+            self._all(now)
 
 
 def steady_latency(
