@@ -1,0 +1,86 @@
+"""Where results go: JSON Lines files and SQL databases, behind one protocol.
+
+`make_sinks` turns what a user writes in `SLUICE_RESULTS` into sinks. The SQL part is imported only
+where it is used.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .base import PoisonRow, Row, Sink, SinkDown, SinkError, SinkGone, Written
+from .jsonl import JsonLinesSink
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "JsonLinesSink",
+    "PoisonRow",
+    "Row",
+    "Sink",
+    "SinkDown",
+    "SinkError",
+    "SinkGone",
+    "Written",
+    "make_sinks",
+]
+
+_JSON_LINES = {".jsonl", ".jl"}
+_SQLITE = {".sqlite", ".sqlite3", ".db"}
+_WHAT_WOULD_DO = (
+    "give a path that ends in .jsonl (JSON Lines) or .sqlite (SQLite), or a URL such as "
+    "sqlite:///results.db or postgresql://user@host/database"
+)
+
+
+def make_sinks(
+    target: str | Iterable[str] | None, *, spider: str, job: str, table: str = "results"
+) -> list[Sink]:
+    """The sinks that *target* names; they are not opened yet.
+
+    Args:
+        target: A path, a database URL, several of them (a list, or between commas), or nothing.
+        spider: The spider's name; stands for ``%(spider)s`` in paths and URLs.
+        job: Id of the job, unique for each job store: part of the key in a database.
+        table: Table for databases; may carry a schema (``crawl.results``).
+
+    Raises:
+        ValueError: a target that is neither, or named twice. The message holds no credentials.
+    """
+    texts = (target or "").split(",") if target is None or isinstance(target, str) else list(target)
+    sinks = [
+        _make_sink(_fill_in(text.strip(), spider), spider=spider, job=job, table=table)
+        for text in texts
+        if text.strip()
+    ]
+    names = [sink.name for sink in sinks]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"results would be written twice to {name}: name it once")
+    return sinks
+
+
+def _make_sink(text: str, *, spider: str, job: str, table: str) -> Sink:
+    if "://" in text:
+        from .sql import SqlSink  # noqa: PLC0415 - costs 0.2 s, and JSON Lines needs none
+
+        return SqlSink(url=text, spider=spider, job=job, table=table)
+    suffix = Path(text).suffix.lower()
+    if suffix in _JSON_LINES:
+        return JsonLinesSink(path=Path(text), job=job)
+    if suffix in _SQLITE:
+        from .sql import SqlSink, sqlite_url  # noqa: PLC0415
+
+        return SqlSink(url=sqlite_url(Path(text)), spider=spider, job=job, table=table)
+    raise ValueError(f"results to {text!r}: {_WHAT_WOULD_DO}")
+
+
+def _fill_in(text: str, spider: str) -> str:
+    """Put the spider's name in, as one path component, whatever characters it has."""
+    filled = text.replace("%(spider)s", re.sub(r"[/\\\0]", "_", spider))
+    if (unknown := re.search(r"%\([^)]*\)\w?", filled)) and "://" not in filled:
+        raise ValueError(f"results to {text!r}: {unknown[0]} is not known, only %(spider)s is")
+    return filled
