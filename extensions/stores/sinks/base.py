@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Row = tuple[int, str]
-"""Id of a result (increasing within a job, never used twice) and the item as strict JSON text, without a newline."""
+"""Id of a result (growing within a job, never used twice), and the item: strict JSON, one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class PoisonRow:
-    """A row that the sink will never take, whatever else it takes: the rest of its batch is stored."""
+    """A row that the sink will never take; the rest of its batch is stored."""
 
     row: int
     reason: str
@@ -63,7 +63,7 @@ class Sink(Protocol):
 
 
 class SinkError(Exception):
-    """A sink could not do it. The message names the sink and what would help, never a credential."""
+    """A sink could not do it. The message names the sink and the remedy, never a credential."""
 
 
 class SinkDown(SinkError):  # noqa: N818 - a state, not a mistake
@@ -71,4 +71,4 @@ class SinkDown(SinkError):  # noqa: N818 - a state, not a mistake
 
 
 class SinkGone(SinkError):  # noqa: N818
-    """It will not work until a person does something: no rights, no such database, a table of other columns."""
+    """It will not work until a person does something: no rights, no such database."""
