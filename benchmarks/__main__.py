@@ -1,0 +1,35 @@
+"""``python -m benchmarks [NAME ...] [--rounds N]``: every scenario, or those that are named."""
+
+from __future__ import annotations
+
+import argparse
+from importlib.metadata import version
+
+from .scenarios import SCENARIOS, Table
+
+
+def main() -> None:
+    """Run what was asked for and print a table for each."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(SCENARIOS)} (default: all)")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each client (median)")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.names) - set(SCENARIOS):
+        parser.error(f"no such scenario: {', '.join(sorted(unknown))}")
+    print(f"Scrapy {version('scrapy')}, medians of {arguments.rounds} alternated runs\n")
+    for name in arguments.names or SCENARIOS:
+        print(_markdown(SCENARIOS[name](arguments.rounds)), flush=True)
+
+
+def _markdown(table: Table) -> str:
+    lines = [f"### {table.title}", "", _line(table.columns), _line(["---"] * len(table.columns))]
+    lines += [_line(row) for row in table.rows]
+    return "\n".join([*lines, ""])
+
+
+def _line(cells: list[str] | tuple[str, ...]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    main()
