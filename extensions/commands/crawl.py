@@ -1,0 +1,77 @@
+"""`scrapy crawl`, with an exit code that tells whether the arguments were usable. Everything else is Scrapy's own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from typing import TYPE_CHECKING, Any
+
+from scrapy.commands.crawl import Command as _CrawlCommand
+from scrapy.exceptions import UsageError
+from scrapy.utils.log import get_scrapy_root_handler
+from twisted.internet.defer import Deferred
+
+from ..arguments import BadArgument, require
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Awaitable
+
+    from twisted.python.failure import Failure
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+logger = logging.getLogger(__name__)
+
+
+class Command(_CrawlCommand):
+    """Crawl; 0 for a crawl that ended, 1 if it could not start or broke, 2 for arguments that cannot work."""
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        """Run the spider named in *args*."""
+        if len(args) != 1:
+            raise UsageError("give one spider: scrapy crawl SPIDER; scrapy list names them")
+        assert self.crawler_process is not None
+        try:
+            spidercls = self.crawler_process.spider_loader.load(args[0])
+        except KeyError:
+            raise UsageError(f"no spider {args[0]!r}; scrapy list names them") from None
+        try:
+            require(spidercls, opts.spargs)
+        except BadArgument as error:
+            self._refuse(error)
+            return
+        crawler = self._create_crawler(spidercls)
+        self._watch(self.crawler_process.crawl(crawler, **opts.spargs))
+        self.crawler_process.start()
+        if self.exitcode == 0 and self.crawler_process.bootstrap_failed:
+            self.exitcode = EXIT_FAILED
+
+    def _watch(self, crawl: Awaitable[None]) -> None:
+        """See to it that an error that ends *crawl* is shown in the way that suits it."""
+        if isinstance(crawl, asyncio.Future):
+            crawl.add_done_callback(self._ended)
+        elif isinstance(crawl, Deferred):
+            crawl.addErrback(self._failed)
+
+    def _ended(self, crawl: asyncio.Future[Any]) -> None:
+        if not crawl.cancelled() and (error := crawl.exception()) is not None:
+            self._explain(error)
+
+    def _failed(self, failure: Failure) -> None:
+        self._explain(failure.value)
+
+    def _explain(self, error: BaseException) -> None:
+        if isinstance(error, BadArgument):
+            self._refuse(error)
+        else:
+            self.exitcode = EXIT_FAILED
+            logger.error("The crawl could not start: %s", error, exc_info=error)
+
+    def _refuse(self, error: BadArgument) -> None:
+        self.exitcode = EXIT_USAGE
+        logger.error("%s", error)
+        if isinstance(get_scrapy_root_handler(), logging.NullHandler | None):
+            sys.stderr.write(f"scrapy crawl: {error}\n")

@@ -1,0 +1,64 @@
+"""`scrapy crawl pages -a seeds=FILE [-a fields=FILE]`: fetch a list of pages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from scrapy import Request, Spider
+
+from extensions.arguments import BadArgument, refuse_unknown, require
+from extensions.fields import FieldRules
+from extensions.seeds import BadLine, BadLines, SeedFile
+from project.items import Page
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from scrapy.http import Response
+
+
+class PagesSpider(Spider):
+    """Fetches each URL of a file, or of standard input, and yields one `Page` for it. It follows no links."""
+
+    name = "pages"
+    required_arguments: ClassVar[dict[str, str]] = {"seeds": "FILE"}
+
+    def __init__(
+        self, name: str | None = None, *, seeds: str = "", fields: str = "", **other: Any
+    ) -> None:
+        super().__init__(name, **other)
+        refuse_unknown(self.name, other, ("seeds", "fields"))
+        self.seeds = seeds
+        self._file = SeedFile(seeds) if seeds else None
+        if self._file:
+            self._file.check()
+        self._rules = FieldRules.load(fields) if fields else None
+
+    async def start(self) -> AsyncIterator[Request]:
+        """One request a seed, in the order of the file."""
+        require(type(self), {"seeds": self.seeds})
+        assert self._file is not None
+        bad, good, stats = BadLines(source=self.seeds, log=self.logger), 0, self.crawler.stats
+        async for block in self._file.blocks():
+            for record in block:
+                if isinstance(record, BadLine):
+                    bad.add(record)
+                else:
+                    good += 1
+                    yield Request(record.url, self.parse)
+            stats.set_value("sluice/seeds/read", good)
+            stats.set_value("sluice/seeds/skipped", bad.count)
+        bad.sum_up(good)
+        if not good:
+            raise BadArgument(f"seeds={self.seeds}: no URL in it ({bad.count} lines skipped)")
+
+    def parse(self, response: Response) -> Iterator[Page]:
+        """Yield the page.
+
+        @url https://harbor.example/guide/tides.html
+        @fixture guide.html
+        @returns items 1 1
+        @returns requests 0 0
+        @fields url status title fetched_at
+        """
+        yield Page.of(response, self._rules.extract(response) if self._rules else None)
