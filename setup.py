@@ -6,6 +6,9 @@ setup(
     name="sluice",
     version="0.1.0",
     packages=find_packages(include=["project*", "spiders*", "extensions*"]),
-    package_data={"": ["*.lua", "*.css", "*.js", "*.html", "*.sql", "*.tmpl"]},
+    package_data={
+        "": ["*.lua", "*.css", "*.js", "*.html", "*.sql", "*.tmpl"],
+        "spiders": ["fixtures/*"],
+    },
     entry_points={"scrapy": ["settings = project.settings"]},
 )

@@ -1,6 +1,7 @@
-"""Spider arguments are checked before anything is sent, and refused in one line that says what would do.
+"""Spider arguments are checked before anything is sent, and refused in one line.
 
-`BadArgument` carries the whole message for the user: the `crawl` command prints it without a traceback and exits with 2.
+`BadArgument` carries the whole message for the user: the `crawl` command prints it without a
+traceback and exits with 2.
 """
 
 from __future__ import annotations
@@ -18,14 +19,18 @@ if TYPE_CHECKING:
 _NOT_IN_A_URL = re.compile(r"[\s\x00-\x1f\x7f]")
 
 
+REASON = "bad_argument"  # finish reason of a crawl whose arguments turn out useless once it runs
+
+
 class BadArgument(ValueError):
-    """An argument that cannot work. Its text is one line and names the argument, its value and what would do."""
+    """An argument that cannot work. The text names it, its value, and what would do."""
 
 
 def require(spidercls: type[Spider], given: Mapping[str, Any]) -> None:
     """Refuse a crawl without the arguments that `spidercls.required_arguments` names.
 
-    Not part of a spider's construction: `scrapy parse`, `fetch` and `shell` make spiders without arguments.
+    Not part of a spider's construction: `scrapy parse`, `fetch` and `shell` make spiders without
+    arguments.
 
     Raises:
         BadArgument: One of them is missing or empty.
@@ -36,21 +41,25 @@ def require(spidercls: type[Spider], given: Mapping[str, Any]) -> None:
             raise BadArgument(f"{spidercls.name}: an argument is missing; add -a {name}={form}")
 
 
-def refuse_unknown(spider: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse arguments that *spider* does not read, with the nearest name that it does.
+def refuse_unknown(spidercls: type[Spider], given: Iterable[str]) -> None:
+    """Refuse arguments that neither `required_arguments` nor `optional_arguments` names.
 
-    Names with a leading underscore pass: Scrapyd adds `_job`.
+    A spider that has none of the two takes any. Names with a leading underscore pass: Scrapyd
+    adds `_job`.
 
     Raises:
-        BadArgument: An argument is not among *known*.
+        BadArgument: An argument that would be ignored; the message gives the nearest known name.
     """
-    names = sorted(known)
+    dicts = [getattr(spidercls, f"{kind}_arguments", None) for kind in ("required", "optional")]
+    if dicts == [None, None]:
+        return
+    known = [name for names in dicts if names for name in names]
     for name in given:
-        if name.startswith("_"):
+        if name in known or name.startswith("_"):
             continue
-        near = difflib.get_close_matches(name, names, n=1)
-        meant = f"did you mean {near[0]}?" if near else f"it knows {', '.join(names) or 'none'}"
-        raise BadArgument(f"{spider}: unknown argument {name}; {meant}")
+        near = difflib.get_close_matches(name, known, n=1)
+        meant = f"did you mean {near[0]}?" if near else f"it knows {', '.join(known) or 'none'}"
+        raise BadArgument(f"{spidercls.name}: unknown argument {name}; {meant}")
 
 
 def whole_number(name: str, text: str) -> int:

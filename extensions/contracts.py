@@ -1,7 +1,8 @@
-"""Contracts that need no network: `scrapy check` answers each callback from a page that lies beside the spider.
+"""Contracts that need no network: `scrapy check` answers from pages that lie beside the spider.
 
-A spider with one `@fixture` is checked offline as a whole: whatever else it asks for is refused, so that a check can neither load a
-site nor depend on it. A spider without any is fetched for, as Scrapy does.
+A spider with one `@fixture` is checked offline as a whole: whatever else it asks for is refused, so
+that a check can neither load a site nor depend on it. A spider without any is fetched for, as
+Scrapy does.
 """
 
 from __future__ import annotations
@@ -57,9 +58,11 @@ def add_middleware(settings: BaseSettings) -> None:
 
 
 class FixtureContract(Contract):
-    """Answers (`@fixture page.html [status]`) from a file in the folder `fixtures` beside the spider's module.
+    """Answers (`@fixture page.html [status]`) from a file.
 
-    The URL stays that of `@url`. Headers come from `page.html.headers` ("Name: value" lines) if that file exists.
+    It lies in the folder `fixtures` beside the spider's module. The URL stays that of `@url`.
+    Headers come from `page.html.headers` ("Name: value" lines) if
+    that file exists.
     """
 
     name = "fixture"
@@ -79,7 +82,12 @@ class FixtureContract(Contract):
             FileNotFoundError: There is no such fixture.
         """
         body = self._folder.joinpath(self._file).read_bytes()
-        answer = {"file": self._file, "status": self._status, "body": body, "headers": self._headers()}
+        answer = {
+            "file": self._file,
+            "status": self._status,
+            "body": body,
+            "headers": self._headers(),
+        }
         args["meta"] = {**(args.get("meta") or {}), **_OWN_META, META_KEY: answer}
         return args
 
@@ -107,7 +115,7 @@ class MetaContract(MetadataContract):
 
 
 class FieldsContract(Contract):
-    """Checks (`@fields a b c`) that there is an item, and that every item has these fields and they are not empty."""
+    """Checks (`@fields a b c`) that items come out, and that none lacks one of these fields."""
 
     name = "fields"
 
@@ -122,7 +130,10 @@ class FieldsContract(Contract):
 
 
 class FollowsContract(Contract):
-    """Checks (`@follows N [M] [host ...]`) that N to M requests come out, N or more without M, all to one of the hosts."""
+    """Checks (`@follows N [M] [host ...]`) that N to M requests come out, all to these hosts.
+
+    Without M it is N or more, without hosts they may go anywhere.
+    """
 
     name = "follows"
 
@@ -146,7 +157,7 @@ class FollowsContract(Contract):
 
 
 class CheckMiddleware:
-    """Answers from fixtures, and keeps a spider that has them off the network. Only there during `scrapy check`."""
+    """During `scrapy check`: answers from fixtures, and keeps a spider that has them offline."""
 
     def __init__(self, *, offline: bool) -> None:
         self._offline = offline
@@ -168,7 +179,9 @@ class CheckMiddleware:
         if answer is not None:
             return _response(request, answer)
         if self._offline:
-            raise IgnoreRequest(f"{request.url} has no @fixture, and this spider is checked offline")
+            raise IgnoreRequest(
+                f"{request.url} has no @fixture, and this spider is checked offline"
+            )
         return None
 
 

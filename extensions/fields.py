@@ -1,9 +1,10 @@
-"""Field rules: what to take out of a page, written in a JSON file by somebody who need not write Python.
+"""Field rules: what to take out of a page, in a JSON file for who need not write Python.
 
     {"price": "p.price::text", "tags": ["a.tag"], "author": "xpath://meta[@name='author']/@content"}
 
-A text is a CSS selector, or an XPath expression after `xpath:`. It gives the first match, or null. In a list it gives all matches.
-A rule that matches an element gives the element's text, with runs of white space made one space.
+A text is a CSS selector, or an XPath expression after `xpath:`. It gives the first match, or null.
+In a list it gives all matches. A rule that matches an element gives the element's text, with runs
+of white space made one space.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class FieldRules:
         """Read and check the rules in *path*.
 
         Raises:
-            BadArgument: No such file, no JSON, or a rule that is neither CSS nor XPath; the message names the place.
+            BadArgument: No such file, no JSON, or a rule that is neither CSS nor XPath; the message
+                names the place.
         """
         try:
             written = json.loads(Path(path).read_text(encoding="utf-8-sig"))
@@ -71,7 +73,9 @@ def _rule(path: str, name: str, written: object) -> FieldRule:
     wants_all = isinstance(written, list)
     text = written[0] if isinstance(written, list) and len(written) == 1 else written
     if not isinstance(text, str) or not text.strip():
-        raise BadArgument(f'fields={path}: {name}: give "SELECTOR", or ["SELECTOR"] for all matches')
+        raise BadArgument(
+            f'fields={path}: {name}: give "SELECTOR", or ["SELECTOR"] for all matches'
+        )
     selector = Selector(text="<html></html>", type="html")
     try:
         if text.startswith(XPATH):
@@ -93,6 +97,6 @@ def _value(selector: Selector, rule: FieldRule) -> Any:
 
 
 def _text(match: Selector) -> str | None:
-    if isinstance(match.root, str):
-        return " ".join(match.root.split())
-    return match.xpath("normalize-space()").get() or None
+    if hasattr(match.root, "tag"):
+        return match.xpath("normalize-space()").get()
+    return " ".join(str(match.root).split())

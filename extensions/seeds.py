@@ -1,7 +1,8 @@
-"""Seeds are read as they are needed: one block ahead of the crawl, in a thread, however long the file.
+"""Seeds are read as they are needed: one block at a time, in a thread, however long the file.
 
-A line that is no URL never ends a crawl: it is counted, the first ones are named with their line number, and the rest is read on.
-What makes the whole file useless (missing, unreadable, empty, no `url` column) is refused before anything is sent.
+A line that is no URL never ends a crawl: it is counted, the first ones are named with their line
+number, and the rest is read on. What makes the whole file useless (missing, unreadable, empty, no
+`url` column) is refused before anything is sent.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .arguments import BadArgument, url_fault
 
 if TYPE_CHECKING:
     import logging
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+    from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
 
 _T = TypeVar("_T")
 
@@ -69,8 +70,9 @@ Record = Seed | BadLine | _Pause
 class SeedFile:
     """A file of URLs (or standard input), read block by block.
 
-    `.csv` and `.jsonl` need a column `url`; every other name is one URL a line, blank lines and lines that begin with # are skipped.
-    Each may be compressed (`.gz`). Text is UTF-8, with or without BOM; a line that is not is read as Latin-1.
+    `.csv` and `.jsonl` need a column `url`; every other name is one URL a line, blank lines and
+    lines that begin with # are skipped. Each may be compressed (`.gz`). Text is UTF-8, with or
+    without BOM; a line that is not is read as Latin-1.
 
     Attributes:
         name: As the user wrote it.
@@ -117,7 +119,7 @@ class SeedFile:
             _csv_columns(self.name, _text(beginning.removeprefix(_UTF8_BOM).splitlines()[0]))
 
     async def blocks(self) -> AsyncIterator[list[Seed | BadLine]]:
-        """All records in order, some hundreds at a time; the file is only read when the next block is asked for.
+        """All records in order, some hundreds at a time, read when they are asked for.
 
         Raises:
             BadArgument: The file cannot be read on; what came before stands.
@@ -146,8 +148,8 @@ class SeedFile:
             return _records_of(lines, _jsonl_url)
         return _records_of(lines, _plain_url)
 
-    def _chunks(self) -> Iterator[bytes]:
-        """The bytes as they come; an empty one after each when reading on could wait for somebody."""
+    def _chunks(self) -> Generator[bytes]:
+        """The bytes as they come; b"" after each when reading on could wait for somebody."""
         if self._stdin:
             descriptor = sys.stdin.fileno()
             while chunk := os.read(descriptor, CHUNK_BYTES):  # no lock, unlike sys.stdin.buffer
@@ -213,7 +215,7 @@ def _text(line: bytes) -> str:
         return line.decode("latin-1")
 
 
-def _lines(chunks: Iterable[bytes]) -> Iterator[bytes | None | _Pause]:
+def _lines(chunks: Iterable[bytes]) -> Iterator[bytes | _Pause | None]:
     """Lines without their ends; None for one over the bound, which is never held whole."""
     rest, cut, first = b"", False, True
     for chunk in chunks:
@@ -234,7 +236,7 @@ def _lines(chunks: Iterable[bytes]) -> Iterator[bytes | None | _Pause]:
 
 
 def _records_of(
-    lines: Iterable[bytes | None | _Pause], url_of: Callable[[str], str | BadLine | None]
+    lines: Iterable[bytes | _Pause | None], url_of: Callable[[str], str | BadLine | None]
 ) -> Iterator[Record]:
     number = 0
     for line in lines:
@@ -283,7 +285,7 @@ def _csv_columns(name: str, header: str) -> tuple[str, int]:
     raise BadArgument(f'seeds={name}: no column "{COLUMN}"; its first line is: {shown}')
 
 
-def _csv_records(name: str, lines: Iterable[bytes | None | _Pause]) -> Iterator[Record]:
+def _csv_records(name: str, lines: Iterable[bytes | _Pause | None]) -> Iterator[Record]:
     too_long: list[int] = []
     number = itertools.count(1)
 
@@ -316,7 +318,7 @@ def _csv_records(name: str, lines: Iterable[bytes | None | _Pause]) -> Iterator[
 
 
 def _in_daemon_thread(call: Callable[[], _T]) -> asyncio.Future[_T]:
-    """Run *call* in a thread that cannot keep the process alive: standard input may never say another word."""
+    """Run *call* in a thread that cannot keep the process alive: standard input may stay silent."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[_T] = loop.create_future()
 

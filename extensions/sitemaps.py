@@ -1,4 +1,4 @@
-"""Sitemaps are read as a stream: 200,000 entries are handed out one by one, from an answer that is unpacked as it is read."""
+"""Sitemaps are read as a stream: unpacked as they are read, their entries one by one."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ class NoSitemap(ValueError):
 
 
 def entries(body: bytes, *, max_bytes: int) -> Iterator[SitemapEntry]:
-    """The entries of a sitemap or of a sitemap index, plain or gzipped; also of a plain list of URLs.
+    """The entries of a sitemap or a sitemap index, plain or gzipped, or of a list of URLs.
 
     Args:
         body: The answer as it came.
         max_bytes: Most that it may unpack to; 0 for no bound.
+
     Raises:
         NoSitemap: While it is read: what came before stands.
     """
@@ -55,7 +56,7 @@ class _Unpacked(io.RawIOBase):
     def __init__(self, body: bytes, *, max_bytes: int) -> None:
         raw = io.BytesIO(body)
         plain: io.BufferedIOBase = gzip.GzipFile(fileobj=raw) if body.startswith(_GZIP) else raw
-        self._stream = io.BufferedReader(plain, _CHUNK_BYTES)  # type: ignore[arg-type]
+        self._stream = io.BufferedReader(plain, _CHUNK_BYTES)
         self._left = max_bytes or float("inf")
 
     def peek(self) -> bytes:
@@ -71,8 +72,14 @@ class _Unpacked(io.RawIOBase):
 
 def _xml_entries(source: _Unpacked) -> Iterator[SitemapEntry]:
     events = etree.iterparse(
-        source, events=_EVENTS, recover=True, resolve_entities=False, no_network=True,
-        remove_comments=True, remove_pis=True, huge_tree=False,
+        source,
+        events=_EVENTS,
+        recover=True,
+        resolve_entities=False,
+        no_network=True,
+        remove_comments=True,
+        remove_pis=True,
+        huge_tree=False,
     )
     known = False
     for event, element in events:

@@ -46,7 +46,7 @@ class Page:
 
 
 def title_of(response: Response) -> str | None:
-    """Text of the title element, with white space tidied; None if *response* has none or is not HTML."""
+    """The title of *response*, with white space tidied; None if it has none or is not HTML."""
     if not isinstance(response, HtmlResponse):
         return None
     title = response.selector.root.findtext(".//title")  # a fifth of what a CSS selector costs

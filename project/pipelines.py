@@ -1,4 +1,4 @@
-"""Items are validated before they are stored: what is wrong is named, and goes to the dead letters instead of the results."""
+"""Items are validated before they are stored: what is wrong is named and not stored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LEAVES = (str, int, bool, type(None))
 
 
 class InvalidItem(ValueError):
-    """An item that must not be stored. Its text names the field, its value and what it should be."""
+    """An item that must not be stored. The text names the field, its value, and what would do."""
 
 
 class ValidatePipeline:

@@ -11,3 +11,6 @@ USER_AGENT = (
     "Sluice/0.1 (+https://github.com/scrapy/scrapy; polite crawler; set USER_AGENT to your contact)"
 )
 ROBOTSTXT_OBEY = True
+
+COMMANDS_MODULE = "extensions.commands"
+ITEM_PIPELINES = {"project.pipelines.ValidatePipeline": 100}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from scrapy import Request, Spider
+from scrapy.exceptions import CloseSpider
 
-from extensions.arguments import BadArgument, refuse_unknown, require
+from extensions.arguments import REASON, refuse_unknown, require
 from extensions.fields import FieldRules
 from extensions.seeds import BadLine, BadLines, SeedFile
 from project.items import Page
@@ -18,16 +19,17 @@ if TYPE_CHECKING:
 
 
 class PagesSpider(Spider):
-    """Fetches each URL of a file, or of standard input, and yields one `Page` for it. It follows no links."""
+    """Fetches each URL of a file, or of standard input, and yields its `Page`; no links."""
 
     name = "pages"
     required_arguments: ClassVar[dict[str, str]] = {"seeds": "FILE"}
+    optional_arguments: ClassVar[dict[str, str]] = {"fields": "FILE"}
 
     def __init__(
         self, name: str | None = None, *, seeds: str = "", fields: str = "", **other: Any
     ) -> None:
         super().__init__(name, **other)
-        refuse_unknown(self.name, other, ("seeds", "fields"))
+        refuse_unknown(type(self), other)
         self.seeds = seeds
         self._file = SeedFile(seeds) if seeds else None
         if self._file:
@@ -50,7 +52,8 @@ class PagesSpider(Spider):
             stats.set_value("sluice/seeds/skipped", bad.count)
         bad.sum_up(good)
         if not good:
-            raise BadArgument(f"seeds={self.seeds}: no URL in it ({bad.count} lines skipped)")
+            self.logger.error("seeds=%s: no URL in it (%d lines skipped)", self.seeds, bad.count)
+            raise CloseSpider(REASON)
 
     def parse(self, response: Response) -> Iterator[Page]:
         """Yield the page.

@@ -1,4 +1,7 @@
-"""`scrapy crawl site -a url=URL [-a depth=N] [-a allow=REGEX] [-a deny=REGEX]`: fetch a site by its links."""
+"""Fetch a site by its links.
+
+scrapy crawl site -a url=URL [-a depth=N] [-a allow=REGEX] [-a deny=REGEX]
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,20 @@ if TYPE_CHECKING:
 
 
 class SiteSpider(Spider):
-    """Fetches a page and what it links to on the same host, and so on, and yields one `Page` for each answer.
+    """Fetches a page, what it links to on the same host, and so on; one `Page` for each answer.
 
-    Two spellings of one URL (order of the query, case of the host, escapes) are fetched once, as the site wrote the first of them.
-    If the first answer comes from another host (`example.com` sends to `www.example.com`), that host is the site too.
+    Two spellings of one URL (order of the query, case of the host, escapes) are fetched once, as
+    the site wrote the first of them. If the first answer comes from another host (`example.com`
+    sends to `www.example.com`), that host is the site too.
     """
 
     name = "site"
     required_arguments: ClassVar[dict[str, str]] = {"url": "URL"}
+    optional_arguments: ClassVar[dict[str, str]] = {
+        "depth": "N",
+        "allow": "REGEX",
+        "deny": "REGEX",
+    }
 
     def __init__(
         self,
@@ -39,14 +48,13 @@ class SiteSpider(Spider):
         **other: Any,
     ) -> None:
         super().__init__(name, **other)
-        refuse_unknown(self.name, other, ("url", "depth", "allow", "deny"))
+        refuse_unknown(type(self), other)
         self.url = web_url("url", url) if url else ""
         self._max_depth = whole_number("depth", depth) if depth else None
         self._links = LinkExtractor(
             allow=(pattern("allow", allow),) if allow else (),
             deny=(pattern("deny", deny),) if deny else (),
         )
-        self._hosts = {host_of(self.url)} if self.url else set()
 
     async def start(self) -> AsyncIterator[Request]:
         """The one page to begin with."""
@@ -62,19 +70,22 @@ class SiteSpider(Spider):
         @fields url status title fetched_at
         @follows 3 3 harbor.example
         """
-        self._hosts.add(host_of(response.url))
-        yield from self.parse(response)
+        yield from self.parse(response, host=host_of(response.url))
 
-    def parse(self, response: Response) -> Iterator[Page | Request]:
+    def parse(self, response: Response, host: str = "") -> Iterator[Page | Request]:
         """Yield the page, and a request for each link on the same host.
 
+        The host that answered first travels with the requests, so that a resumed job knows it.
+
         @url https://harbor.example/guide/tides.html
+        @cb_kwargs {"host": "harbor.example"}
         @fixture guide.html
         @returns items 1 1
         @fields url status title fetched_at
         @follows 2 2 harbor.example
         """
-        if self._hosts and host_of(response.url) not in self._hosts:
+        hosts = {host, host_of(self.url)} - {""} or {host_of(response.url)}
+        if host_of(response.url) not in hosts:
             self.crawler.stats.inc_value("sluice/site/left_the_host")
             return
         page = Page.of(response)
@@ -83,14 +94,13 @@ class SiteSpider(Spider):
             return
         if self._max_depth is not None and page.depth >= self._max_depth:
             return
-        hosts = self._hosts or {host_of(response.url)}
         for link in self._links.extract_links(response):
             if host_of(link.url) in hosts:
-                yield Request(link.url, self.parse)
+                yield Request(link.url, self.parse, cb_kwargs={"host": host})
 
 
 def host_of(url: str) -> str:
-    """Host of *url* in lower case, with its port unless that is the scheme's own; "" if it has none."""
+    """Host of *url* in lower case, with the port if it is not the scheme's own; "" without one."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port

@@ -21,9 +21,10 @@ _NO_ROBOTS = [400, 401, 403, 404, 410]
 
 
 class SitemapSpider(Spider):
-    """Fetches what sitemaps list and yields one `Page` for each answer. It follows no links in pages.
+    """Fetches the pages that sitemaps list and yields one `Page` for each answer; no links.
 
-    The URL is a sitemap, a sitemap index, a robots.txt, or a site: then its robots.txt is asked, and without one `/sitemap.xml`.
+    The URL is a sitemap, a sitemap index, a robots.txt, or a site: then its robots.txt is asked,
+    and without one `/sitemap.xml`.
     """
 
     name = "sitemap"
@@ -31,7 +32,7 @@ class SitemapSpider(Spider):
 
     def __init__(self, name: str | None = None, *, url: str = "", **other: Any) -> None:
         super().__init__(name, **other)
-        refuse_unknown(self.name, other, ("url",))
+        refuse_unknown(type(self), other)
         self.url = web_url("url", url) if url else ""
 
     async def start(self) -> AsyncIterator[Request]:
@@ -40,9 +41,7 @@ class SitemapSpider(Spider):
         path = urlsplit(self.url).path
         if path in {"", "/"} or path.endswith("/robots.txt"):
             robots = self.url if path.endswith("/robots.txt") else urljoin(self.url, "/robots.txt")
-            yield Request(
-                robots, self.parse_robots, meta={"handle_httpstatus_list": _NO_ROBOTS}
-            )
+            yield Request(robots, self.parse_robots, meta={"handle_httpstatus_list": _NO_ROBOTS})
         else:
             yield Request(self.url, self.parse_sitemap)
 

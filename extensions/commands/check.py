@@ -1,14 +1,18 @@
 """`scrapy check` that cannot pass by not having checked.
 
-Scrapy's own exits with 0 when no contract was found and when a request was dropped on its way. Here every method with contracts must
-have been answered, and a spider that could not start is named. Nothing is stored: no job, no results, no cache.
+Scrapy's own exits with 0 when no contract was found and when a request was dropped on its way. Here
+every method with contracts must have been answered, and a spider that could not start is named.
+Nothing is stored: no job, no results, no cache.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import time
 from collections import defaultdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import TestCase, TestResult, TextTestRunner
 
@@ -49,6 +53,7 @@ class Command(_CheckCommand):
         """Add Sluice's contracts, and settings under which a check leaves nothing behind."""
         super().process_options(args, opts)
         assert self.settings is not None
+        self._job = self.settings.get("JOBDIR")
         self.settings.setdict(CHECK_SETTINGS, priority="cmdline")
         add_contracts(self.settings)
         add_middleware(self.settings)
@@ -71,6 +76,8 @@ class Command(_CheckCommand):
                 self._check(loader.load(name), tally, opts.spargs)
             began = time.monotonic()
             self.crawler_process.start()
+        if fault := _job_fault(self._job):
+            tally.report(f"[check] JOBDIR={self._job}", fault)
         tally.close()
         result.printErrors()
         result.printSummary(began, time.monotonic())
@@ -85,8 +92,8 @@ class Command(_CheckCommand):
         if not tally.expect(spidercls):
             return
 
-        async def start(spider: Spider) -> AsyncIterator[Any]:
-            for request in tally.from_spider(spider, tally.result):
+        async def start(self: Spider) -> AsyncIterator[Any]:
+            for request in tally.from_spider(self, tally.result):
                 if request is not None:
                     yield request
 
@@ -135,6 +142,9 @@ class _Tally(ContractsManager):
 
         def failed(failure: Failure) -> Any:
             self._open[spider].discard(name)
+            response = getattr(failure.value, "response", None)
+            if response is not None and failure.value is not None:
+                failure.value.add_note(repr(response))
             return errback(failure)  # type: ignore[misc]
 
         request.callback, request.errback = answered, failed
@@ -142,19 +152,21 @@ class _Tally(ContractsManager):
     def could_not_start(self, spider: str, error: BaseException) -> None:
         """Report that *spider* was not checked at all."""
         self._open.pop(spider, None)
-        self._report(f"[{spider}] could not start", error)
+        self.report(f"[{spider}] could not start", error)
 
     def close(self) -> None:
         """Report what was never answered, or that there was nothing to check."""
         for spider, methods in self._open.items():
             for method in sorted(methods):
                 why = "was not checked: it has no @url, or its request was dropped on the way"
-                self._report(f"[{spider}] {method}", AssertionError(f"{method} {why}"))
+                self.report(f"[{spider}] {method}", AssertionError(f"{method} {why}"))
         if not self._expected:
-            self._report("[check] contracts", AssertionError("nothing to check: no contract found"))
+            self.report("[check] contracts", AssertionError("nothing to check: no contract found"))
 
-    def _report(self, title: str, error: BaseException) -> None:
-        self.result.addError(_NamedCase(title), (type(error), error, error.__traceback__))
+    def report(self, title: str, error: BaseException) -> None:
+        """Count *error* under the name *title*."""
+        info: Any = (type(error), error, error.__traceback__)
+        self.result.addError(_NamedCase(title), info)
 
 
 class _NamedCase(TestCase):
@@ -168,12 +180,30 @@ class _NamedCase(TestCase):
         return self._title
 
 
+def _job_fault(job: str | None) -> OSError | None:
+    """Why a crawl could not keep its job in *job*; nothing is made to find out."""
+    if not job:
+        return None
+    folder = Path(job).absolute()
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if not folder.is_dir():
+        return NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+    return None
+
+
 def _on_error(crawl: Awaitable[None], tell: Callable[[BaseException], None]) -> None:
     def ended(future: asyncio.Future[Any]) -> None:
         if not future.cancelled() and (error := future.exception()) is not None:
             tell(error)
 
+    def failed(failure: Failure) -> None:
+        if failure.value is not None:
+            tell(failure.value)
+
     if isinstance(crawl, asyncio.Future):
         crawl.add_done_callback(ended)
     elif isinstance(crawl, Deferred):
-        crawl.addErrback(lambda failure: tell(failure.value))
+        crawl.addErrback(failed)

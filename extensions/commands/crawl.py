@@ -1,4 +1,4 @@
-"""`scrapy crawl`, with an exit code that tells whether the arguments were usable. Everything else is Scrapy's own."""
+"""`scrapy crawl`: Scrapy's own, with an exit code that can be trusted."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import logging
 import sys
 from typing import TYPE_CHECKING, Any
 
+from scrapy import signals
 from scrapy.commands.crawl import Command as _CrawlCommand
 from scrapy.exceptions import UsageError
 from scrapy.utils.log import get_scrapy_root_handler
 from twisted.internet.defer import Deferred
 
-from ..arguments import BadArgument, require
+from ..arguments import REASON, BadArgument, refuse_unknown, require
 
 if TYPE_CHECKING:
     import argparse
@@ -27,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 class Command(_CrawlCommand):
-    """Crawl; 0 for a crawl that ended, 1 if it could not start or broke, 2 for arguments that cannot work."""
+    """Crawl; 1 if it could not start, 2 for arguments that cannot work."""
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Run the spider named in *args*."""
@@ -39,15 +40,21 @@ class Command(_CrawlCommand):
         except KeyError:
             raise UsageError(f"no spider {args[0]!r}; scrapy list names them") from None
         try:
+            refuse_unknown(spidercls, opts.spargs)
             require(spidercls, opts.spargs)
         except BadArgument as error:
             self._refuse(error)
             return
         crawler = self._create_crawler(spidercls)
+        crawler.signals.connect(self._note_reason, signals.spider_closed)
         self._watch(self.crawler_process.crawl(crawler, **opts.spargs))
         self.crawler_process.start()
         if self.exitcode == 0 and self.crawler_process.bootstrap_failed:
             self.exitcode = EXIT_FAILED
+
+    def _note_reason(self, reason: str) -> None:
+        if reason == REASON:
+            self.exitcode = EXIT_USAGE
 
     def _watch(self, crawl: Awaitable[None]) -> None:
         """See to it that an error that ends *crawl* is shown in the way that suits it."""
@@ -57,11 +64,13 @@ class Command(_CrawlCommand):
             crawl.addErrback(self._failed)
 
     def _ended(self, crawl: asyncio.Future[Any]) -> None:
-        if not crawl.cancelled() and (error := crawl.exception()) is not None:
+        error = None if crawl.cancelled() else crawl.exception()
+        if error is not None:
             self._explain(error)
 
     def _failed(self, failure: Failure) -> None:
-        self._explain(failure.value)
+        if failure.value is not None:
+            self._explain(failure.value)
 
     def _explain(self, error: BaseException) -> None:
         if isinstance(error, BadArgument):
