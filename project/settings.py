@@ -1,4 +1,4 @@
-"""Settings of the project: literals only. `ADDONS` switches Sluice on; docs/settings.md lists what it adds."""
+"""Settings of the project, literals only; docs/settings.md lists those that Sluice adds."""
 
 BOT_NAME = "sluice"
 SPIDER_MODULES = ["spiders"]

@@ -1,0 +1,1 @@
+"""The spiders: extraction only."""

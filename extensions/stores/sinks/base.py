@@ -66,9 +66,9 @@ class SinkError(Exception):
     """A sink could not do it. The message names the sink and the remedy, never a credential."""
 
 
-class SinkDown(SinkError):  # noqa: N818 - a state, not a mistake
+class SinkDown(SinkError):
     """It may work again later: no room, no connection, a lock held by another."""
 
 
-class SinkGone(SinkError):  # noqa: N818
+class SinkGone(SinkError):
     """It will not work until a person does something: no rights, no such database."""

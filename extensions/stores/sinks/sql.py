@@ -84,7 +84,7 @@ class SqlSink:
         )
         self._refused = 0
 
-    def open(self, mark: str | None) -> None:  # noqa: ARG002 - the key in the table is the mark
+    def open(self, mark: str | None) -> None:
         """Connect; create the table or check it."""
         with self._failures():
             if self._url.get_backend_name() == "sqlite":
