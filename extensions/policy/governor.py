@@ -21,6 +21,7 @@ from .ticket import Ticket
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+_LONG_QUOTA_S = 5.0  # from here on a quota is spread over its time; less is a burst, said rounded
 _ROW = 4  # failures without an answer between them after which a host counts as silent
 
 
@@ -160,7 +161,7 @@ class DomainGovernor:
         if outcome is Outcome.SUCCESS or outcome is Outcome.IGNORED:
             self._answered(ticket, now, latency_s if outcome is Outcome.SUCCESS else None)
         elif outcome is Outcome.REFUSED:
-            self._refused(ticket, now, told=retry_after_s is not None)
+            self._refused(ticket, now, told_s=retry_after_s)
         else:
             self._failed(ticket, now)
         if retry_after_s is not None:
@@ -168,7 +169,7 @@ class DomainGovernor:
 
     def _answered(self, ticket: Ticket, now: float, latency_s: float | None) -> None:
         pace, hold = self._pace, self._hold
-        pace.accepted(ticket.sent_due)
+        pace.accepted(ticket.sent_due, now)
         self._concurrency.passed(latency_s)
         self._row = 0
         if hold.fails and ticket.cut == pace.cuts and (ticket.probe or not hold.single):
@@ -180,15 +181,15 @@ class DomainGovernor:
         elif hold.parked and ticket.sent_due >= hold.until_due:
             hold.parked = False
 
-    def _refused(self, ticket: Ticket, now: float, *, told: bool) -> None:
+    def _refused(self, ticket: Ticket, now: float, *, told_s: float | None) -> None:
         pace, hold = self._pace, self._hold
         self._concurrency.warn()
         if ticket.cut < pace.cuts:
             pace.stale_refusal()
         elif hold.fails:
-            pace.refused_again()
+            pace.refused_again(ticket)
             hold.fail(now, rate=pace.rate)
-        elif pace.refused(ticket, told=told):
+        elif pace.refused(ticket, told_s=told_s):
             hold.fail(now, rate=pace.rate)
 
     def _failed(self, ticket: Ticket, now: float) -> None:
@@ -196,7 +197,7 @@ class DomainGovernor:
         self._row += 1
         if hold.fails:
             if ticket.probe or (ticket.cut == self._pace.cuts and not self._down):
-                self._pace.refused_again()
+                self._pace.refused_again(ticket)
                 hold.fail(now, rate=self._pace.rate)
             return
         limit = concurrency.limit
@@ -204,7 +205,7 @@ class DomainGovernor:
             self._down = True
             hold.silence(now)
         elif limit == 1 and ticket.alone and ticket.level == concurrency.cuts:
-            self._refused(ticket, now, told=False)  # nothing was beside it: not the concurrency
+            self._refused(ticket, now, told_s=None)  # nothing was beside it: not the concurrency
         else:
             concurrency.failed(ticket.level)
 
@@ -230,8 +231,12 @@ class DomainGovernor:
         self, now: float, *, remaining: int | None = None, reset_s: float | None = None
     ) -> None:
         """What the host says of its quota: with none remaining, wait for its reset."""
-        if remaining is not None and remaining <= 0 and reset_s is not None and reset_s > 0.0:
+        if remaining is None or reset_s is None or not 0.0 < reset_s < math.inf:
+            return
+        if remaining <= 0:
             self._hold.obey(now, reset_s)
+        elif reset_s >= _LONG_QUOTA_S:
+            self._pace.quota(now, remaining / reset_s, reset_s)
 
     # --- state for the status page and the next run ------------------------------------------
 

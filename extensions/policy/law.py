@@ -24,8 +24,6 @@ class Law:
     """The excess doubles in this time: a fivefold rise is found in about ten seconds."""
     probe_doubling_requests: float = 6.5
     """... or in this many requests on slow hosts, where a second holds no news."""
-    min_hold_s: float = 5.0
-    """Shortest rest between probes: a limit that is probed without pause is lived on, not kept."""
     max_hold_s: float = 120.0
     """Longest rest (or 100 requests), so that a risen limit is found in minutes at worst."""
     refusal_noise: float = 0.004
@@ -34,8 +32,10 @@ class Law:
     """Excess share of refusals that the score is built to see at once."""
     refusal_score: float = 8.0
     """Score that convicts the pace: three refusals within some twenty answers."""
-    shade: float = 0.94
-    """A lone refusal below the mark takes this much off: the estimate was a little high."""
+    refusal_score_above: float = 3.5
+    """Score that convicts while probing: one refusal, unless the host is known to be noisy."""
+    doubt_sit: float = 0.75
+    """Pace while testing whether refusals are noise: a limit would not refuse there."""
     first_pause_s: float = 0.1
     """Shortest wait after a refusal or before a probe; one token's time if longer."""
     longest_first_pause_s: float = 5.0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from .doubt import Doubt
 from .law import LAW, Law
 from .meter import Meter
 from .score import Score
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _TRUSTED = 5  # accepted requests in a cycle from which on its rate is believed below half the mark
 _LEAST = 1e-4  # requests a second: one in three hours
+_INSTANT_S = 1e-3
 
 
 class Pace:
@@ -29,14 +31,21 @@ class Pace:
         "_clock_s",
         "_cut_above",
         "_cut_due",
+        "_cut_pace",
+        "_doubt",
         "_first",
         "_hold_s",
+        "_last_refused_due",
         "_law",
         "_meter",
         "_next_due",
-        "_pace_at_cut",
+        "_quota_due",
+        "_quota_rate",
         "_refused",
+        "_rtt_s",
         "_score",
+        "_step",
+        "_told_s",
         "_waited",
         "cuts",
         "mark",
@@ -46,18 +55,25 @@ class Pace:
         self._law = law
         self._meter = Meter()
         self._score = Score(noise=law.refusal_noise, step=law.refusal_step)
-        self.mark: float | None = None
+        self._doubt = Doubt(law=law)
+        self.mark: float | None = None  # believed limit, requests a second
         self.cuts = 0
-        self._burst: float | None = None
-        self._first: tuple[int, float] | None = None
-        self._clock_s = 0.0
+        self._burst: float | None = None  # the host's bucket, as far as known
+        self._first: tuple[int, float] | None = None  # accepted before the first refusal, and time
+        self._clock_s = 0.0  # time spent waiting for tokens since the last cut
         self._hold_s = 0.0
+        self._step = law.probe_step
         self._next_due = -math.inf
         self._waited = False
         self._refused = 0
-        self._cut_due: float | None = None
+        self._cut_due: float | None = None  # when the request left whose refusal made the cut
         self._cut_above = False
-        self._pace_at_cut = math.inf
+        self._cut_pace = math.inf
+        self._last_refused_due = -math.inf
+        self._told_s = 0.0
+        self._rtt_s = 0.0
+        self._quota_rate = math.inf
+        self._quota_due = -math.inf
 
     # --- sending -----------------------------------------------------------------------------
 
@@ -67,27 +83,31 @@ class Pace:
         mark, law = self.mark, self._law
         if mark is None:
             return math.inf
+        if self._doubt.active:
+            return law.doubt_sit * mark
         probing_s = self._clock_s - self._hold_s
         if probing_s < 0.0:
             return law.sit * mark
-        doublings = probing_s / max(law.probe_doubling_s, law.probe_doubling_requests / mark)
-        return mark * (1.0 + law.probe_step * math.exp2(min(doublings, 60.0)))
+        doubling_s = max(law.probe_doubling_s, law.probe_doubling_requests / mark, self._rtt_s)
+        return mark * (1.0 + self._step * math.exp2(min(probing_s / doubling_s, 60.0)))
+
+    def ready(self, now: float) -> bool:
+        """Whether a token is there; changes nothing."""
+        return self._next_due <= now
 
     def due(self, now: float) -> float:
         """When the next request may leave; asked only while one waits, so it shows demand."""
-        if self.mark is None or self._next_due <= now:
+        if self._next_due <= now:
             return now
         self._waited = True
         return self._next_due
 
-    def ready(self, now: float) -> bool:
-        """Whether a token is there; changes nothing."""
-        return self.mark is None or self._next_due <= now
-
     def sent(self, now: float) -> float:
         """Take a token; the rate at which this request leaves."""
         rate = self.rate
-        if rate is math.inf or self.mark is None:
+        if now < self._quota_due:
+            rate = min(rate, self._quota_rate)
+        if rate is math.inf:
             return rate
         interval_s = 1.0 / rate
         if self._waited:  # the clock of probes runs only while requests really wait for tokens
@@ -97,45 +117,60 @@ class Pace:
         self._next_due = max(self._next_due, now - saved_s) + interval_s
         return rate
 
+    def quota(self, now: float, rate: float, for_s: float) -> None:
+        """The host's own word: no more than *rate* for *for_s* seconds. Only ever a bound."""
+        self._quota_rate = max(rate, _LEAST)
+        self._quota_due = now + for_s
+
     # --- learning ----------------------------------------------------------------------------
 
-    def accepted(self, sent_due: float) -> None:
+    def accepted(self, sent_due: float, now: float) -> None:
         """A request that was sent at *sent_due* passed the limiter."""
+        self._rtt_s += 0.1 * (now - sent_due - self._rtt_s)
         self._meter.accept(sent_due)
         self._score.passed()
+        if self._doubt.watching and self._doubt.passed():
+            self._judge()
 
     def stale_refusal(self) -> None:
         """A refusal of a request from before the last cut: one burst is one step."""
         self._refused += 1
 
-    def refused(self, ticket: Ticket, *, told: bool) -> bool:
+    def refused(self, ticket: Ticket, *, told_s: float | None) -> bool:
         """Note a fresh refusal; True if it convicts the pace, so that a pause is due.
 
         Args:
             ticket: The refused request's.
-            told: It carried a Retry-After: the host itself says that this is a limit.
+            told_s: Its Retry-After: the host itself says that this is a limit.
         """
         self._refused += 1
-        score = self._score.failed()
+        score, law = self._score.failed(), self._law
         above = self.mark is None or ticket.pace > self.mark
-        if not (told or above or score >= self._law.refusal_score):
-            if self.mark is not None:
-                self.mark *= self._law.shade
-            return False
+        if told_s is None:
+            testing = self._doubt.active
+            if not above and self._doubt.refused():
+                self._judge()
+            noisy = testing or self._score.noise > law.refusal_noise
+            if noisy and score < (law.refusal_score_above if above else law.refusal_score):
+                return False
         self.cuts += 1
         self._score.clear()
-        self._cut_due = ticket.sent_due
+        if told_s is not None or above:
+            self._doubt.drop()
+        self._cut_due = self._last_refused_due = ticket.sent_due
         self._cut_above = above
-        self._pace_at_cut = ticket.pace
+        self._cut_pace = ticket.pace
+        self._told_s = told_s or 0.0
         self._clock_s, self._hold_s = 0.0, math.inf
         if self.mark is None:
             self.mark = self._first_mark(ticket.sent_due)
         return True
 
-    def refused_again(self) -> None:
+    def refused_again(self, ticket: Ticket) -> None:
         """The request that asked after the pause was refused too; its companions are old news."""
         self._refused += 1
         self.cuts += 1
+        self._last_refused_due = ticket.sent_due
 
     def start_from(self, mark: float) -> None:
         """Take an earlier run's mark, and look for more at once."""
@@ -149,28 +184,32 @@ class Pace:
             now: When its answer came; from now on requests leave at the pace.
             fails: Refusals in a row that the pause took, 1 for the cut itself.
         """
-        cut_due = self._cut_due
-        meter = self._meter
-        if cut_due is None or self.mark is None:  # the host was silent: that time measures nothing
+        meter, cut_due, old = self._meter, self._cut_due, self.mark
+        if cut_due is None or old is None:  # the host was silent: that time measures nothing
             meter.restart(success_due)
             return
         self._cut_due = None
         since_due = meter.since_due
         if since_due is None or since_due >= success_due:
             since_due = cut_due
-        blocked_s = success_due - cut_due
-        whole = meter.total / max(success_due - since_due, 1e-3)
-        shut = blocked_s > 3.0 / self.mark and fails >= self._law.single_probe_fails
-        if self._pace_at_cut is math.inf:
+        end_due = success_due
+        if fails > 1 and not self._told_s:  # it opened somewhere between the last two questions
+            end_due = 0.5 * (success_due + self._last_refused_due)
+        took_s = max(end_due - since_due, _INSTANT_S)
+        whole = meter.total / math.sqrt(took_s * max(took_s - min(1.0, self._told_s), _INSTANT_S))
+        whole /= 1.0 - self._score.noise
+        shut = end_due - cut_due > 3.0 / old and fails >= self._law.single_probe_fails
+        if self._cut_pace is math.inf:
+            self._first = (meter.total, max(cut_due - since_due, _INSTANT_S))
             first = self._first_mark(cut_due)
-            self._first = (meter.total, max(cut_due - since_due, 1e-3))
-            self.mark = max(min(first, whole), _LEAST) if shut else first
+            self.mark = max(min(first, whole), _LEAST) if shut or self._told_s else first
+            same = False
         else:
-            self.mark = self._next_mark(self.mark, whole, cut_due, shut=shut)
-            if not shut and self._first is not None and self._burst is None:
-                count, took_s = self._first
-                self._burst = max(0.0, count - self.mark * took_s)
-        self._hold(blocked_s)
+            self.mark, same = self._next_mark(old, whole, cut_due, end_due, shut=shut)
+            if self._first is not None and self._burst is None and not shut:
+                count, first_s = self._first
+                self._burst = max(0.0, count - self.mark * first_s)
+        self._rest(end_due - cut_due, same=same)
         meter.restart(success_due)
         self._next_due = now + 1.0 / self.rate
         self._waited = False
@@ -181,26 +220,49 @@ class Pace:
         took_s = 1.0 if since_due is None else min(1.0, max(cut_due - since_due, 0.2))
         return max(self._meter.accepted_rate(cut_due, over_s=took_s), 1.0)
 
-    def _next_mark(self, old: float, whole: float, cut_due: float, *, shut: bool) -> float:
+    def _next_mark(
+        self, old: float, whole: float, cut_due: float, end_due: float, *, shut: bool
+    ) -> tuple[float, bool]:
+        """The new mark, and whether a probe just met the ceiling that was known."""
+        meter = self._meter
         if shut:
-            return max(min(old * 1.1, whole), _LEAST)
+            best = meter.least_rate(end_due, burst=0.0) if self._cut_above else whole
+            return max(min(old * 1.1, max(best, whole)), _LEAST), False
         if not self._cut_above:
-            floor = 0.5 * old if self._meter.total >= _TRUSTED else 0.75 * old
-            return min(0.95 * old, max(floor, whole))
+            floor = 0.5 * old if meter.total >= _TRUSTED else 0.75 * old
+            if self._burst is not None and meter.total >= _TRUSTED:
+                self._burst *= 1.05
+            return min(old, max(floor, whole)), False
         burst = self._burst
         if burst is None:
-            bound = math.sqrt(old * min(self._pace_at_cut, 64.0 * old))
+            bound = math.sqrt(old * min(self._cut_pace, 64.0 * old))
         else:
-            bound = self._meter.least_rate(cut_due, burst=burst)
-        found = min(max(whole, bound), 0.97 * self._pace_at_cut)
-        return found if found > old else max(0.5 * (old + found), 0.97 * old)
+            bound = meter.least_rate(cut_due, burst=burst + 1.0)
+        found = min(max(whole, bound), 0.97 * self._cut_pace)
+        if burst is not None and found <= 1.1 * old:
+            self._burst = 0.95 * burst
+        return max(found, old), found <= 1.1 * old
 
-    def _hold(self, blocked_s: float) -> None:
-        law, mark = self._law, self.mark
-        assert mark is not None  # noqa: S101  for the type checker: settle has just set it
-        cost_s = max(self._refused / mark, blocked_s)
-        self._hold_s = min(
-            max(cost_s / law.cost_share, law.min_hold_s), max(law.max_hold_s, 100.0 / mark)
-        )
+    def _rest(self, blocked_s: float, *, same: bool) -> None:
+        """Hold until what the last look cost is paid for; no longer than it was known before."""
+        law, mark = self._law, self.mark or _LEAST
+        cost = max(self._refused, blocked_s * mark)
+        most = max(law.max_hold_s, 100.0 / mark)
+        if not same:
+            most = min(most, max(10.0, float(self._meter.total)) / mark)
+        self._hold_s = min(cost / (law.cost_share * mark), most)
         self._clock_s = 0.0
+        self._step = law.probe_step
         self._refused = 0
+
+    def _judge(self) -> None:
+        """Act on the verdict of the doubt, if there is one."""
+        noise = self._doubt.verdict()
+        if noise is None or self.mark is None:
+            return
+        if noise > 0.0:  # refused as often when slower: not ours
+            self._score.learn(max(noise, self._law.refusal_noise))
+            self._clock_s = self._hold_s = 0.0
+            self._step = 10.0 * self._law.probe_step
+        else:
+            self._clock_s = 0.0

@@ -134,10 +134,13 @@ class SlidingWindow:
 class FixedWindow:
     """At most `count` accepted from one whole multiple of `window_s` to the next."""
 
-    def __init__(self, count: int, window_s: float, *, wait: str = "") -> None:
+    def __init__(
+        self, count: int, window_s: float, *, wait: str = "", headers: bool = False
+    ) -> None:
         self._count = count
         self._window_s = window_s
         self._wait = wait
+        self._headers = headers
         self._window = -1
         self._left = 0
 
@@ -146,11 +149,13 @@ class FixedWindow:
         window = int(now // self._window_s)
         if window != self._window:
             self._window, self._left = window, self._count
-        if self._left > 0:
-            self._left -= 1
-            return Reply(Outcome.SUCCESS)
         need_s = (window + 1) * self._window_s - now
-        return Reply(Outcome.REFUSED, retry_after_s=_asked_wait(self._wait, now, need_s))
+        outcome = Outcome.SUCCESS if self._left > 0 else Outcome.REFUSED
+        self._left = max(0, self._left - 1)
+        asked_s = None if outcome is Outcome.SUCCESS else _asked_wait(self._wait, now, need_s)
+        if self._headers:
+            return Reply(outcome, remaining=self._left, reset_s=math.ceil(need_s))
+        return Reply(outcome, retry_after_s=asked_s)
 
     def capacity(self, since: float, until: float) -> float:
         """Mean rate times time."""
@@ -172,7 +177,9 @@ class Workers:
         over: str = "queue",
         spread: float = 0.1,
         inner: Server | None = None,
+        way_s: float = 0.0,
     ) -> None:
+        self._way_s = way_s  # part of a place's time where a place is a connection
         self._workers = workers if callable(workers) else lambda _now: workers
         self._service_s = service_s
         self._over = over
@@ -204,8 +211,24 @@ class Workers:
 
     def capacity(self, since: float, until: float) -> float:
         """All workers busy, or the inner limit."""
-        mine = _integral(lambda t: self._workers(t) / self._service_s, since, until)
+        mine = _integral(lambda t: self._workers(t) / (self._service_s + self._way_s), since, until)
         return mine if self._inner is None else min(mine, self._inner.capacity(since, until))
+
+
+class PathLimited:
+    """A host that limits only a `part` of its paths; the requests come in no order."""
+
+    def __init__(self, inner: Server, *, part: float) -> None:
+        self._inner = inner
+        self._part = part
+
+    def arrive(self, now: float, draw: Callable[[], float]) -> Reply:
+        """Ask the inner limit for a part of the requests."""
+        return self._inner.arrive(now, draw) if draw() < self._part else Reply(Outcome.SUCCESS)
+
+    def capacity(self, since: float, until: float) -> float:
+        """What one queue for all paths can get."""
+        return self._inner.capacity(since, until) / self._part
 
 
 class Free:
