@@ -52,6 +52,8 @@ setup() { # $1: requirements file
         "$python" -m venv .venv || { can_apt && apt_install python3-venv && "$python" -m venv --clear .venv; }
     fi
     .venv/bin/python -m pip install --quiet -r "$1"
+    .venv/bin/python -m pip install --quiet -r requirements-charts.txt ||
+        echo "== no chart library: the status page works without" >&2
     touch "$stamp"
 }
 

@@ -10,5 +10,6 @@ setup(
         "": ["*.lua", "*.css", "*.js", "*.html", "*.sql", "*.tmpl"],
         "spiders": ["fixtures/*"],
     },
+    extras_require={"charts": ["youplot==1.0.0"]},
     entry_points={"scrapy": ["settings = project.settings"]},
 )

@@ -222,9 +222,9 @@ class Sampler:
             )
         )  # fmt: skip
         spent_s = time.process_time()
-        if elapsed_s > 0:
+        if elapsed_s >= LOOK_S:
             self._cpu.append((spent_s - self._cpu_s) / elapsed_s)
-        self._cpu_s = spent_s
+            self._cpu_s = spent_s
 
     def rate(self, name: str, span_s: int = 10) -> float:
         """Events a second over the last *span_s* samples."""

@@ -1,0 +1,66 @@
+/* Actions, for those who have the token: pause, resume, stop, a domain's ceiling, replay. */
+'use strict';
+(() => {
+  const {F, $, make, setText, domains} = window.Sluice;
+  const KEY = 'sluice-token';
+  let status = null;
+  const dialog = $('#dialog');
+
+  function ask(title, body, buttons) {
+    setText($('#dialog-title'), title); $('#dialog-body').replaceChildren(...body); setText($('#dialog-error'), '');
+    $('#dialog-buttons').replaceChildren(...buttons.map(([word, className, act]) => {
+      const button = make('button', 'btn ' + className, word); button.type = 'button'; button.onclick = act || (() => dialog.close()); return button;
+    }));
+    if (!dialog.open) dialog.showModal();
+  }
+  function needToken(then) {
+    const input = make('input', 'find wide'); input.type = 'password'; input.autocomplete = 'off'; input.setAttribute('aria-label', 'Token');
+    const go = () => { if (input.value) { sessionStorage.setItem(KEY, input.value); dialog.close(); then(); } };
+    input.onkeydown = event => { if (event.key === 'Enter') go(); };
+    ask('Token', [make('p', '', 'Actions need the token that SLUICE_STATUS_TOKEN holds. It stays in this tab.'), input], [['Go on', 'main', go], ['Cancel', '']]);
+    input.focus();
+  }
+  async function act(action, values = {}) {
+    const token = sessionStorage.getItem(KEY);
+    if (!token) { needToken(() => act(action, values)); return; }
+    let answer = {};
+    try {
+      const response = await fetch('action/' + action, {method: 'POST', cache: 'no-store', headers: {'Authorization': 'Bearer ' + token, 'Content-Type': 'application/json'}, body: JSON.stringify(values)});
+      answer = await response.json().catch(() => ({}));
+      if (response.status === 401) { sessionStorage.removeItem(KEY); needToken(() => act(action, values)); setText($('#dialog-error'), 'This is not the token.'); return; }
+      if (!response.ok) { ask('Not done', [make('p', '', F.printable(answer.error || `The crawl answered ${response.status}.`))], [['Close', '']]); return; }
+      dialog.close();
+    } catch { ask('Not done', [make('p', '', 'No answer from the crawl.')], [['Close', '']]); return; }
+    window.Sluice.poll();
+  }
+  function stop() {
+    const kept = status.job_kept ? `${F.count(status.pending + status.delayed)} pending requests are kept; the same command with the same JOBDIR goes on from here.` : `No JOBDIR is set: ${F.count(status.pending + status.delayed)} pending requests are forgotten.`;
+    ask('Stop the crawl?', [make('p', '', `${F.plural(status.in_flight, 'request')} in flight may still end. ${kept}`)], [['Stop', 'danger', () => act('stop')], ['Cancel', '']]);
+  }
+  /** What is known of one domain, and with the token what can be done. */
+  function open(name) {
+    const row = domains.find(name);
+    if (!row) return;
+    const facts = [['State', domains.STATES[row.state][0]], ['Why', row.why || '–'], ['Last refusal', row.note || '–'], ['Pages', F.count(row.pages)], ['Pending', F.count(row.pending)], ['Skipped', F.count(row.skipped)],
+      ['Dead letters', F.count(row.dead_letters)], ['Refused', F.share(row.refused_share)], ['Pace', row.pace ? F.perSecond(row.pace) : 'no limit met'], ['Time left', row.state === 'done' ? '–' : F.duration(row.left_s)]];
+    const list = make('dl', '', ...facts.flatMap(([term, value]) => [make('dt', '', term), make('dd', '', F.printable(value))]));
+    const body = [list], buttons = [];
+    if (status.actions) {
+      const ceiling = make('input', 'find'); ceiling.type = 'number'; ceiling.min = '1'; ceiling.max = '1000'; ceiling.value = String(row.limit || 1); ceiling.setAttribute('aria-label', 'At most so many requests at once');
+      body.push(make('p', '', 'At most at once: ', ceiling));
+      buttons.push(row.state === 'paused' ? ['Resume', 'main', () => act('domain/resume', {domain: name})] : ['Pause', 'main', () => act('domain/pause', {domain: name})]);
+      buttons.push(['Set ceiling', '', () => act('domain/ceiling', {domain: name, ceiling: Number(ceiling.value)})]);
+      if (row.dead_letters) buttons.push(['Replay dead letters', '', () => act('domain/replay', {domain: name})]);
+    }
+    ask(F.middle(F.printable(name), 200), body, [...buttons, ['Close', '']]);
+  }
+  function show(s) {
+    status = s;
+    const live = s.actions && !s.finish_reason;
+    $('#pause').hidden = $('#stop').hidden = !live;
+    setText($('#pause'), s.paused_since_at ? 'Resume' : 'Pause');
+    $('#pause').onclick = () => act(s.paused_since_at ? 'resume' : 'pause');
+    $('#stop').onclick = stop;
+  }
+  window.Sluice.control = {open, show};
+})();

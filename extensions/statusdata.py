@@ -1,0 +1,190 @@
+"""What the status page and the report are made of, as plain JSON values.
+
+The rule it keeps: an answer costs the same however large the crawl is: counts, and the first rows.
+"""
+
+from __future__ import annotations
+
+import heapq
+import importlib.metadata
+import math
+import platform
+import socket
+from typing import TYPE_CHECKING, Any
+
+from .policy.bottleneck import LEVELS, Code
+from .policy.sentences import NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from .book import Book, DomainRow
+    from .policy.bottleneck import Span
+    from .sampler import Sampler
+    from .snapshot import Snapshot
+
+MAX_ROWS = 200
+MAX_SPANS = 400
+MAX_REASONS = 30
+_STATE_ORDER = (
+    "down", "parked", "waiting", "probing", "paused", "robots", "ready", "limit", "growing", "done",
+)  # fmt: skip
+_RANK = {state: number for number, state in enumerate(reversed(_STATE_ORDER))}
+_UNKNOWN_S = 1e12
+
+
+def _by_end(row: DomainRow) -> tuple[float, int]:
+    """Unknown first, then what ends last: trouble is on top without a second rule."""
+    if row.left_s is None:
+        return (_UNKNOWN_S, row.left)
+    return (row.left_s, row.left)
+
+
+SORTS: dict[str, Callable[[DomainRow], Any]] = {
+    "left_s": _by_end,
+    "domain": lambda row: row.name,
+    "state": lambda row: (_RANK.get(row.state, 0), row.left),
+    "pace": lambda row: (row.pace or 0.0, row.got),
+    "in_flight": lambda row: (row.in_flight, row.limit),
+    "pages": lambda row: row.got,
+    "pending": lambda row: row.left,
+    "refused_share": lambda row: (row.refused_share, row.refused),
+    "median_ms": lambda row: row.median_s or 0.0,
+    "dead_letters": lambda row: (row.dead, row.left),
+}
+
+
+def domain_json(row: DomainRow) -> dict[str, Any]:
+    """One domain, under its stable names."""
+    return {
+        "domain": row.name,
+        "state": row.state,
+        "why": row.why,
+        "note": row.note,
+        "next_at": row.next_at,
+        "pace": None if row.pace is None or not math.isfinite(row.pace) else round(row.pace, 3),
+        "in_flight": row.in_flight,
+        "limit": row.limit,
+        "asked": row.asked,
+        "pages": row.got,
+        "pending": row.left,
+        "skipped": row.skipped,
+        "refused_share": round(row.refused_share, 4) if row.answers else None,
+        "median_ms": None if row.median_s is None else round(row.median_s * 1000),
+        "dead_letters": row.dead,
+        "left_s": None if row.left_s is None else round(row.left_s, 1),
+    }
+
+
+def domains_json(
+    book: Book,
+    states: Mapping[str, int],
+    *,
+    sort: str = "left_s",
+    descending: bool = True,
+    state: str = "",
+    find: str = "",
+    limit: int = 15,
+) -> dict[str, Any]:
+    """The first *limit* domains by *sort*, of those in *state* whose name holds *find*."""
+    key = SORTS.get(sort, _by_end)
+    rows: Iterable[DomainRow] = book.rows.values()
+    if state:
+        rows = [row for row in rows if row.state == state]
+    if find:
+        rows = [row for row in rows if find in row.name]
+    pick = heapq.nlargest if descending else heapq.nsmallest
+    first = pick(min(max(limit, 1), MAX_ROWS), rows, key=key)
+    return {
+        "total": book.domains,
+        "matched": len(rows) if isinstance(rows, list) else book.domains,
+        "states": dict(states),
+        "rows": [domain_json(row) for row in first],
+    }
+
+
+def spans_json(spans: Iterable[Span], *, since_at: float) -> list[dict[str, Any]]:
+    """The ribbon: what was shown from *since_at* on, joined where it is too fine to be seen."""
+    found: list[dict[str, Any]] = []
+    for span in spans:
+        if span.end_at <= since_at:
+            continue
+        if found and found[-1]["code"] == span.code:
+            found[-1]["end_at"] = round(span.end_at, 1)
+            continue
+        found.append({
+            "code": str(span.code),
+            "name": NAMES[span.code],
+            "level": str(LEVELS[span.code]),
+            "start_at": round(max(span.start_at, since_at), 1),
+            "end_at": round(span.end_at, 1),
+        })  # fmt: skip
+    return found[-MAX_SPANS:]
+
+
+def reasons_json(book: Book) -> list[dict[str, Any]]:
+    """Dead letters by reason, the most first."""
+    ranked = heapq.nlargest(MAX_REASONS, book.reasons.items(), key=lambda item: item[1].count)
+    return [
+        {
+            "reason": name,
+            "count": reason.count,
+            "domains": len(reason.domains),
+            "last_at": round(reason.last_at),
+            "example": reason.example,
+        }
+        for name, reason in ranked
+    ]
+
+
+def versions() -> str:
+    """What runs here, for the foot of a page."""
+    names = (("Sluice", "sluice"), ("Scrapy", "scrapy"))
+    found = []
+    for shown, name in names:
+        try:
+            found.append(f"{shown} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            found.append(shown)
+    return ", ".join([*found, f"Python {platform.python_version()}"])
+
+
+def status_json(
+    sampler: Sampler,
+    *,
+    job_kept: bool,
+    actions: bool,
+    can_look: bool,
+    span_s: float = 3600.0,
+    events: int = 30,
+) -> dict[str, Any]:
+    """All of the page but the domains and the time lines."""
+    book, snapshot = sampler.book, sampler.snapshot or sampler.tick()
+    status = snapshot.as_json()
+    status["bottleneck"]["name"] = NAMES[Code(snapshot.code)]
+    recent = list(book.events)[-events:][::-1]
+    return status | {
+        "spans": spans_json(sampler.bottleneck.spans, since_at=snapshot.at - span_s),
+        "dead_reasons": reasons_json(book),
+        "dead_total": book.dead + book.dead_items,
+        "skips": dict(book.skips),
+        "events": [{"at": round(e.at, 1), "domain": e.domain, "text": e.text} for e in recent],
+        "replay_command": replay_command(snapshot, book),
+        "job_kept": job_kept,
+        "actions": actions,
+        "can_look": can_look,
+        "host": socket.gethostname(),
+        "versions": versions(),
+    }
+
+
+def replay_command(snapshot: Snapshot, book: Book) -> str:
+    """The command that brings back the most frequent kind of dead letter."""
+    if not book.reasons:
+        return ""
+    reason = max(book.reasons.items(), key=lambda item: item[1].count)[0]
+    return f"scrapy deadletters replay {snapshot.spider} --reason {_quoted(reason)}"
+
+
+def _quoted(text: str) -> str:
+    return text if text.replace("-", "").replace("_", "").isalnum() else "'" + text + "'"

@@ -1,0 +1,215 @@
+"""The status page's server: nobody gets in, nothing gets stuck, everything is text."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import socket
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import pytest
+from scrapy.utils.defer import deferred_f_from_coro_f
+
+from extensions import statuspage
+from extensions.book import Book
+from extensions.policy.bottleneck import Cause
+from extensions.sampler import Sampler
+from extensions.snapshot import DomainNow
+from extensions.statuspage import MAX_CONNECTIONS, StatusPage, chart_library
+from tests.test_sampler import PlainView
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+TOKEN = "let-me-in"  # noqa: S105 - of a page that lives for one test
+HOSTILE = "http://a.example/<script>alert(1)</script>\x00\x1b[31m" + "x" * 100_000
+
+
+class Done:
+    """Actions that only remember what was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Any, ...]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        def act(*values: Any) -> str:
+            self.asked.append((name, *values))
+            return name
+
+        return act
+
+
+def sampler() -> Sampler:
+    book = Book()
+    book.taken("a.example")
+    book.buried("a.example", "timeout", url=HOSTILE, now_at=1e9)
+    view = PlainView({"a.example": DomainNow(cause=Cause.PACE, pending=6)})
+    made = Sampler(view=view, book=book, spider="<b>spider", job="one")
+    made.tick()
+    return made
+
+
+@asynccontextmanager
+async def served(**options: Any) -> AsyncIterator[tuple[str, aiohttp.ClientSession]]:
+    page = StatusPage(sampler=sampler(), **options)
+    url = await page.start()
+    assert url is not None
+    try:
+        async with aiohttp.ClientSession() as session:
+            yield url, session
+    finally:
+        await page.stop()
+
+
+@deferred_f_from_coro_f
+async def test_the_page_and_its_parts_are_served_with_a_strict_policy() -> None:
+    """HTML, styles, scripts, JSON and history; nothing inline, nothing from elsewhere."""
+    async with served() as (url, session):
+        page = await (await session.get(url)).text()
+        names = [part.split('"')[0] for part in page.split('="static/')[1:]]
+        assert {"page.css", "page.js", "domains.js"} <= set(names)
+        for path in [
+            "",
+            "status.json",
+            "domains.json",
+            "history.f32",
+            *(f"static/{n}" for n in names),
+        ]:
+            answer = await session.get(url + path)
+            assert answer.status == 200
+            assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+            assert "unsafe" not in answer.headers["Content-Security-Policy"]
+        assert "style=" not in page
+        assert "http:" not in page
+        assert (await session.get(url + "static/../statuspage.py")).status == 404
+
+
+@deferred_f_from_coro_f
+async def test_hostile_text_is_strict_json_and_bounded() -> None:
+    """Markup, control characters and 100 kB of URL come as one harmless, short string."""
+    async with served() as (url, session):
+        body = await (await session.get(url + "status.json")).read()
+    assert len(body) < 20_000
+    assert body.isascii()
+    assert json.loads(body)["dead_reasons"][0]["example"].startswith("http://a.example/<script>")
+
+
+@deferred_f_from_coro_f
+async def test_a_foreign_host_or_origin_gets_nothing() -> None:
+    """A web page that somebody visits can neither look in (DNS rebinding) nor act."""
+    actions = Done()
+    async with served(token=TOKEN, actions=actions) as (url, session):
+        right = {"Authorization": f"Bearer {TOKEN}"}
+        assert (await session.get(url, headers={"Host": "evil.example"})).status == 403
+        for headers, status in [
+            ({**right, "Origin": "http://evil.example"}, 403),
+            ({**right, "Host": "evil.example"}, 403),
+            ({**right, "Sec-Fetch-Site": "cross-site"}, 403),
+            ({}, 401),
+            ({"Authorization": "Bearer wrong"}, 401),
+        ]:
+            answer = await session.post(url + "action/pause", json={}, headers=headers)
+            assert answer.status == status
+        assert (await session.get(url + "action/pause", headers=right)).status == 405
+        plain = await session.post(url + "action/pause", data="x", headers=right)
+        assert plain.status == 415
+        assert actions.asked == []
+        assert (await session.post(url + "action/pause", json={}, headers=right)).status == 200
+    assert actions.asked == [("pause", "through the status page")]
+
+
+@deferred_f_from_coro_f
+async def test_without_a_token_nobody_can_act() -> None:
+    """Read-only is the default, and an empty token is none."""
+    actions = Done()
+    for token in (None, ""):
+        async with served(token=token, actions=actions) as (url, session):
+            answer = await session.post(
+                url + "action/stop", json={}, headers={"Authorization": "Bearer "}
+            )
+            assert answer.status == 403
+            status = await (await session.get(url + "status.json")).json()
+            assert status["actions"] is False
+    assert actions.asked == []
+
+
+@deferred_f_from_coro_f
+async def test_a_taken_port_means_the_next_one_and_none_means_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The crawl goes on in both cases."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = other.getsockname()[1]
+        async with served(port=taken) as (url, session):
+            assert f":{taken}/" not in url
+            assert (await session.get(url)).status == 200
+    with caplog.at_level(logging.WARNING):
+        nowhere = StatusPage(sampler=sampler(), host="192.0.2.1")
+        assert await nowhere.start() is None
+        await nowhere.stop()
+    assert "the crawl goes on without" in caplog.text
+
+
+@deferred_f_from_coro_f
+async def test_silent_clients_and_a_huge_request_line_hold_up_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Fifty clients that say nothing, one that says ten megabytes: the page still answers."""
+    monkeypatch.setattr(statuspage, "SILENT_S", 0.2)
+    async with served() as (url, session):
+        port = int(url.rsplit(":", 1)[1].strip("/"))
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(50)]
+        assert (await session.get(url + "status.json")).status == 200
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /" + b"a" * 10_000_000)
+        answer = b""
+        with suppress(ConnectionError):
+            await writer.drain()
+            answer = await asyncio.wait_for(reader.read(100), 5)
+        assert answer == b"" or answer.startswith(b"HTTP/1.1 400")
+        writer.close()
+        for quiet, out in silent:
+            assert await asyncio.wait_for(quiet.read(), 5) == b""
+            out.close()
+        assert (await session.get(url + "status.json")).status == 200
+
+
+@deferred_f_from_coro_f
+async def test_connections_are_bounded() -> None:
+    """One too many is closed at once."""
+    async with served() as (url, _):
+        port = int(url.rsplit(":", 1)[1].strip("/"))
+        many = [await asyncio.open_connection("127.0.0.1", port) for _ in range(MAX_CONNECTIONS)]
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        assert await asyncio.wait_for(reader.read(), 5) == b""
+        for _, out in [*many, (reader, writer)]:
+            out.close()
+
+
+@deferred_f_from_coro_f
+async def test_stopping_closes_the_sockets_even_in_the_middle_of_a_request() -> None:
+    """After the end nothing listens."""
+    page = StatusPage(sampler=sampler())
+    url = await page.start()
+    assert url is not None
+    port = int(url.rsplit(":", 1)[1].strip("/"))
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET /status.json HTTP/1.1\r\nHost: 127")
+    await writer.drain()
+    await page.stop()
+    with suppress(ConnectionError):
+        assert await asyncio.wait_for(reader.read(), 5) == b""
+    writer.close()
+    with pytest.raises(OSError, match="Connect call failed"):
+        await asyncio.open_connection("127.0.0.1", port)
+    await page.stop()
+
+
+def test_the_chart_library_is_the_known_one() -> None:
+    """Both files are byte for byte those of npm's uPlot 1.6.31."""
+    assert set(chart_library()) == {"uplot.js", "uplot.css"}
