@@ -1,0 +1,360 @@
+"""One thing is one row, one row is replayed by one job, and a crash loses neither."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from extensions.stores.base import DeadLetter
+from extensions.stores.deadletter_filters import LetterFilter, age_s
+from extensions.stores.deadletters import (
+    DeadLetterError,
+    DeadLetterFile,
+    arguments_text,
+    settled,
+)
+
+
+def letter(number, **fields):
+    values = {
+        "uid": f"u{number}",
+        "kind": "request",
+        "key": f"k{number}",
+        "spider": "shop",
+        "url": f"http://h/{number}",
+        "domain": "h",
+        "reason": "http 503",
+        "detail": "503 Service Unavailable",
+        "attempts": 3,
+        "status": 503,
+        "exception": None,
+        "first_at": 1000.0 + number,
+        "last_at": 2000.0 + number,
+        "payload": b'{"url": "http://h/"}',
+    }
+    return DeadLetter(**(values | fields))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "deadletters" / "shop.sqlite"
+
+
+@pytest.fixture
+def open_file(path):
+    files = []
+
+    def make(job="j1", **run):
+        file = DeadLetterFile(path).open()
+        files.append(file)
+        if job is not None:
+            file.open_run(job=job, spider="shop", arguments=run.pop("arguments", {}), **run)
+        return file
+
+    yield make
+    for file in files:
+        file.close()
+
+
+def states(file):
+    return {row.url.rpartition("/")[2]: row.state for row in file.rows(newest_first=False)}
+
+
+def die(file):
+    """What a kill leaves: the run is not ended, and its process is not there any more."""
+    connection = sqlite3.connect(file.path)
+    holder = json.loads(
+        connection.execute("SELECT holder FROM runs WHERE id = ?", (file._run,)).fetchone()[0]
+    )
+    holder["born"] = "another process"
+    connection.execute("UPDATE runs SET holder = ? WHERE id = ?", (json.dumps(holder), file._run))
+    connection.commit()
+    connection.close()
+    file._connection.close()
+    file._connection = None
+
+
+def test_letters_are_kept_with_all_their_fields(open_file):
+    file = open_file(arguments={"url": "http://h/", "_job": "1"})
+    file.put_many([letter(1, exception="x.Y", payload=b"\xff")])
+    [row] = file.rows()
+    assert (row.url, row.reason, row.status, row.attempts) == ("http://h/1", "http 503", 503, 3)
+    assert (row.first_at, row.last_at, row.replays, row.state) == (1001.0, 2001.0, 0, "dead")
+    assert (row.exception, row.payload) == ("x.Y", b"\xff")
+    assert json.loads(row.arguments) == {"url": "http://h/"}
+
+
+def test_a_letter_put_twice_is_one_failure(open_file):
+    file = open_file()
+    file.put_many([letter(1), letter(2)])
+    file.put_many([letter(1), letter(2)])
+    assert [row.attempts for row in file.rows()] == [3, 3]
+
+
+def test_a_purged_letter_that_is_sent_again_stays_away(open_file):
+    file = open_file()
+    file.put_many([letter(1)])
+    assert file.purge() == 1
+    file.put_many([letter(1)])
+    assert file.count() == 0
+
+
+def test_the_same_thing_failing_in_another_run_updates_its_row(open_file):
+    file = open_file()
+    file.put_many([letter(1)])
+    new = letter(1, uid="v", reason="timeout", status=None, first_at=5000.0, last_at=6000.0)
+    file.put_many([new])
+    [row] = file.rows()
+    assert (row.attempts, row.reason, row.status) == (6, "timeout", None)
+    assert (row.first_at, row.last_at, row.replays) == (1001.0, 6000.0, 0)
+
+
+def test_only_its_owner_may_read_it(open_file, path):
+    open_file().put_many([letter(1)])
+    for file in path.parent.iterdir():
+        assert oct(file.stat().st_mode & 0o777) == "0o600", file
+
+
+def test_a_replay_that_ends_well_removes_the_row(open_file):
+    file = open_file()
+    file.put_many([letter(1), letter(2)])
+    assert file.request_replay(LetterFilter(url="/1")).groups == {("shop", "{}"): 1}
+    claim = file.claim(10)
+    assert [row.key for row in claim.rows] == ["k1"]
+    assert states(file) == {"1": "replaying", "2": "dead"}
+    file.put_many([settled(claim.rows[0].id, spider="shop")])
+    assert states(file) == {"2": "dead"}
+
+
+def test_a_replay_that_fails_again_updates_the_same_row(open_file):
+    file = open_file()
+    file.put_many([letter(1)])
+    for replay in (1, 2):
+        file.request_replay()
+        [row] = file.claim(10).rows
+        again = letter(
+            9, uid=f"r{replay}", key="of the redirect's target", dead_letter_id=row.id, attempts=1
+        )
+        file.put_many([again, again])
+        [row] = file.rows()
+        assert (row.id, row.key, row.state, row.replays) == (1, "k1", "dead", replay)
+        assert row.attempts == 3 + replay
+
+
+def test_a_replay_fails_after_its_row_was_purged(open_file):
+    file = open_file()
+    file.put_many([letter(2, dead_letter_id=77)])
+    assert [(row.key, row.replays) for row in file.rows()] == [("k2", 0)]
+
+
+def test_two_jobs_never_claim_the_same_row(open_file, path):
+    file = open_file(job=None)
+    file.put_many([letter(number) for number in range(300)])
+    file.request_replay()
+    got = []
+
+    def work(job):
+        with DeadLetterFile(path) as mine:
+            mine.open_run(job=job, spider="shop", arguments={})
+            while rows := mine.claim(7).rows:
+                got.extend(row.id for row in rows)
+            mine.settle(got)
+
+    threads = [threading.Thread(target=work, args=(f"j{n}",)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(got) == list(range(1, 301))
+
+
+def test_a_claim_takes_only_what_this_spider_was_made_for(open_file, path):
+    open_file("a", arguments={"url": "1"}).put_many([letter(1)])
+    file = open_file("b", arguments={"url": "2"})
+    file.put_many([letter(2), letter(3, spider="blog")])
+    done = file.request_replay()
+    assert done.groups == {
+        ("shop", '{"url": "1"}'): 1,
+        ("shop", '{"url": "2"}'): 1,
+        ("blog", '{"url": "2"}'): 1,
+    }
+    assert [row.key for row in file.claim(10).rows] == ["k2"]
+
+
+def test_what_a_durable_job_claimed_and_never_committed_is_requested_again(open_file, tmp_path):
+    file = open_file("j1", folder=tmp_path)
+    file.put_many([letter(1), letter(2)])
+    file.request_replay()
+    first = file.claim(1)
+    second = file.claim(1)
+    assert second.number > first.number
+    die(file)
+    other = open_file("j2")
+    assert other.claim(10).rows == ()  # j1 can be resumed: its rows wait for it
+    again = open_file("j1", folder=tmp_path, last_claim=first.number)
+    assert states(again) == {"1": "replaying", "2": "requested"}
+    assert [row.key for row in again.claim(10).rows] == ["k2"]
+
+
+def test_a_job_that_cannot_be_resumed_gives_its_rows_back(open_file, tmp_path):
+    for folder in (None, tmp_path / "gone"):
+        file = open_file(f"j {folder}", folder=folder)
+        file.put_many([letter(1, uid=f"u {folder}")])
+        file.request_replay()
+        assert len(file.claim(10).rows) == 1
+        die(file)
+        other = open_file("other")
+        assert states(other) == {"1": "requested"}
+        other.close()
+
+
+def test_a_living_job_keeps_its_rows(open_file):
+    file = open_file("j1")
+    file.put_many([letter(1)])
+    file.request_replay()
+    file.claim(1)
+    other = open_file("j2")
+    assert other.recover() == 0
+    assert other.purge() == 0
+    done = other.request_replay()
+    assert (done.groups, done.busy) == ({}, 1)
+
+
+def test_a_job_that_ends_gives_back_what_it_did_not_do(open_file, tmp_path):
+    file = open_file("j1")
+    file.put_many([letter(1)])
+    file.request_replay()
+    file.claim(1)
+    file.close()
+    assert states(open_file("j2")) == {"1": "requested"}
+
+
+def test_items_cannot_be_replayed(open_file):
+    file = open_file()
+    file.put_many([letter(1, kind="item"), letter(2, kind="seed")])
+    done = file.request_replay()
+    assert done.not_replayable == 1
+    assert [row.kind for row in file.claim(10).rows] == ["seed"]
+
+
+def test_a_running_crawl_is_known(open_file):
+    file = open_file("j1", arguments={"url": "1"})
+    other = open_file(job=None)
+    assert other.running("shop", arguments_text({"url": "1"}))
+    assert not other.running("shop", arguments_text({}))
+    file.close()
+    assert not other.running("shop", arguments_text({"url": "1"}))
+
+
+FILTERS = [
+    (LetterFilter(), {1, 2, 3, 4}),
+    (LetterFilter(ids=(1, 3)), {1, 3}),
+    (LetterFilter(spider="blog"), {4}),
+    (LetterFilter(domain="shop.example"), {1, 2}),
+    (LetterFilter(domain="SHOP.example:8080"), {3}),
+    (LetterFilter(reason="HTTP"), {1, 3, 4}),
+    (LetterFilter(reason="timeout"), {2}),
+    (LetterFilter(url="%"), {3}),
+    (LetterFilter(url="/1"), {1}),
+    (LetterFilter(older_than_s=150), {1, 4}),
+    (LetterFilter(newer_than_s=150), {2, 3}),
+    (LetterFilter(newer_than_s=150, reason="http"), {3}),
+    (LetterFilter(kind="item"), set()),
+    (LetterFilter(state="dead", spider="shop"), {1, 2, 3}),
+]
+
+
+@pytest.mark.parametrize(("where", "expected"), FILTERS)
+def test_filters(open_file, where, expected):
+    now = time.time()
+    file = open_file()
+    file.put_many(
+        [
+            letter(1, domain="shop.example", last_at=now - 200),
+            letter(2, domain="www.shop.example", last_at=now - 100, reason="timeout"),
+            letter(3, domain="shop.example:8080", last_at=now, url="http://x/%41"),
+            letter(4, domain="notshop.example", last_at=now - 300, spider="blog"),
+        ]
+    )
+    assert {row.id for row in file.rows(where)} == expected
+    assert file.count(where) == len(expected)
+
+
+def test_rows_come_in_pages_newest_first(open_file):
+    file = open_file()
+    file.put_many([letter(number) for number in range(1, 6)])
+    assert [row.id for row in file.rows(limit=2, offset=1)] == [4, 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90), ("15m", 900), ("2h", 7200), ("1.5d", 129600), (" 1w ", 604800)],
+)
+def test_ages(text, seconds):
+    assert age_s(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "2", "h", "-2h", "2 hours", "٢h"])
+def test_what_is_no_age(text):
+    with pytest.raises(ValueError, match="give one such as"):
+        age_s(text)
+
+
+def test_a_file_of_a_newer_version_is_left_alone(open_file, path):
+    open_file(job=None).close()
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 9")
+    connection.close()
+    with pytest.raises(DeadLetterError, match="newer version"):
+        DeadLetterFile(path).open()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"not a database at all" * 99, "not a database"), (None, "no such file")],
+)
+def test_what_is_no_dead_letter_file(tmp_path, content, message):
+    path = tmp_path / "x.sqlite"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(DeadLetterError, match=message) as caught:
+        DeadLetterFile(path).open(create=False)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_database_of_something_else_is_left_alone(tmp_path):
+    connection = sqlite3.connect(tmp_path / "x.sqlite")
+    connection.execute("CREATE TABLE t (x)")
+    connection.close()
+    with pytest.raises(DeadLetterError, match="something else"):
+        DeadLetterFile(tmp_path / "x.sqlite").open()
+
+
+def test_secrets_among_arguments_are_not_kept():
+    given = {"url": "http://u:p@h/", "password": "p", "api_token": "p", "depth": 2, "_job": "p"}
+    assert json.loads(arguments_text(given)) == {"url": "http://h/", "depth": "2"}
+
+
+def test_a_killed_process_is_noticed(open_file, path):
+    """A real process that claims and is killed with SIGKILL."""
+    file = open_file(job=None)
+    file.put_many([letter(1)])
+    file.request_replay()
+    code = (
+        "import sys, os, signal\n"
+        "from extensions.stores.deadletters import DeadLetterFile\n"
+        "file = DeadLetterFile(sys.argv[1]).open()\n"
+        "file.open_run(job='killed', spider='shop', arguments={})\n"
+        "assert len(file.claim(9).rows) == 1\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], check=False, cwd=Path.cwd())
+    assert done.returncode == -9
+    assert states(file) == {"1": "replaying"}
+    assert file.recover() == 1
+    assert states(file) == {"1": "requested"}
