@@ -68,7 +68,7 @@ case $what in
 setup) setup requirements-dev.txt ;;
 demo)
     setup requirements.txt
-    exec .venv/bin/python -m scrapy crawl demo "$@"
+    exec .venv/bin/python -m scrapy crawl demo -L ERROR "$@"
     ;;
 test)
     setup_tests

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _SPLITTERS = str.maketrans({"\u2028": "\\u2028", "\u2029": "\\u2029", "\x85": "\\u0085"})
 
 
-class UnencodableItem(ValueError):  # noqa: N818 - named after what the user meets
+class UnencodableItem(ValueError):
     """An item that strict JSON cannot hold; the message names the field and the value's kind."""
 
 

@@ -11,6 +11,7 @@ USER_AGENT = (
     "Sluice/0.1 (+https://github.com/scrapy/scrapy; polite crawler; set USER_AGENT to your contact)"
 )
 ROBOTSTXT_OBEY = True
+LOG_LEVEL = "INFO"
 
 COMMANDS_MODULE = "extensions.commands"
 ITEM_PIPELINES = {"project.pipelines.ValidatePipeline": 100}

@@ -1,0 +1,136 @@
+"""Crawl a hostile site of its own, on this machine, without any network.
+
+scrapy crawl demo [-a scale=SHARE]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from scrapy import Request, Spider, signals
+
+from extensions.arguments import BadArgument, refuse_unknown
+from extensions.trial import HostResult, TrialSite, report, scaled
+from project.items import Page
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from twisted.python.failure import Failure
+
+SHOW_EVERY_S = 5.0
+
+
+class DemoSpider(Spider):
+    """Starts seven hosts that limit, time out, fail and dawdle, crawls them, and shows a table.
+
+    With `-a scale=0.2` each host has a fifth of its pages.
+    """
+
+    name = "demo"
+    optional_arguments: ClassVar[dict[str, str]] = {"scale": "SHARE"}
+    custom_settings = {  # noqa: RUF012 - as Scrapy types it
+        "LOG_LEVEL": "ERROR",
+        "RETRY_TIMES": 3,
+        "STATS_DUMP": False,
+    }
+
+    def __init__(self, name: str | None = None, *, scale: str = "1", **other: Any) -> None:
+        super().__init__(name, **other)
+        refuse_unknown(type(self), other)
+        self._site = TrialSite(scaled(_share(scale)))
+        self._results = [HostResult() for _ in self._site.hosts]
+        self._began_s = 0.0
+        self._ticker: asyncio.TimerHandle | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> DemoSpider:
+        """Close the site and show the table when everything else has ended."""
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        crawler.signals.connect(spider.end, signals.engine_stopped)
+        return spider
+
+    async def start(self) -> AsyncIterator[Request]:
+        """Start the site, and ask for all its pages, host after host."""
+        loop = asyncio.get_running_loop()
+        await self._site.open()
+        self._began_s = loop.time()
+        total = sum(host.pages for host in self._site.hosts)
+        _say(f"A hostile site on this machine: {len(self._site.hosts)} hosts, {total:,} pages.")
+        for host in self._site.hosts:
+            _say(f"  {host.name:14} {host.pages:4} pages, {host.story}")
+        self._tick()
+        for place, host in enumerate(self._site.hosts):
+            for number in range(host.pages):
+                yield Request(
+                    self._site.url(place, number),
+                    self.parse,
+                    errback=self.note_loss,
+                    cb_kwargs={"place": place},
+                    meta={"download_timeout": host.timeout_s},
+                )
+
+    def parse(self, response: Response, place: int) -> Iterator[Page]:
+        """Yield the page, and note what the crawler allows this host at this moment.
+
+        @url http://harbor.example/page/1
+        @cb_kwargs {"place": 1}
+        @fixture guide.html
+        @returns items 1 1
+        @returns requests 0 0
+        @fields url status title fetched_at
+        """
+        now_s = asyncio.get_running_loop().time()
+        governor = self._governor(response)
+        pace = getattr(governor, "pace", None)
+        self._results[place].note_page(now_s, pace, getattr(governor, "concurrency", None))
+        yield Page.of(response)
+
+    def note_loss(self, failure: Failure) -> None:
+        """One request was given up."""
+        self._results[failure.request.cb_kwargs["place"]].dead += 1  # type: ignore[attr-defined]
+
+    async def end(self) -> None:
+        """Close the site and show the table."""
+        if self._ticker is None:
+            return
+        self._ticker.cancel()
+        await self._site.close()
+        places = range(len(self._site.hosts))
+        took_s = asyncio.get_running_loop().time() - self._began_s
+        seen = [self._site.seen(place) for place in places]
+        _say("\n" + report(self._site.hosts, self._results, seen, took_s=took_s))
+
+    def _governor(self, response: Response) -> Any:
+        """What rules the host of *response*; None under a scheduler that has no such thing."""
+        find = getattr(self.crawler.engine.scheduler, "governor", None)
+        return find(response.url.split("/")[2]) if find else None
+
+    def _tick(self) -> None:
+        """Say how far it is, now and again."""
+        loop = asyncio.get_running_loop()
+        took_s = loop.time() - self._began_s
+        if took_s >= SHOW_EVERY_S:
+            got = sum(result.pages for result in self._results)
+            dead = sum(result.dead for result in self._results)
+            _say(f"{took_s:4.0f} s  {got:5,} pages, {dead} given up")
+        self._ticker = loop.call_later(SHOW_EVERY_S, self._tick)
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 10:  # noqa: PLR2004
+        raise BadArgument(f"scale={text}: give a share of the pages, over 0 and up to 10")
+    return share
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
