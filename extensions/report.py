@@ -1,0 +1,332 @@
+"""The report of a crawl: verdict, account, what held it back, what is lost and where, what next.
+
+The rule it keeps: it is made of the same plain values as the status page, so that it can be shown
+at the end, of a job that still runs, and of one whose process is gone. At most 80 columns, 45
+lines.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+from .policy.bottleneck import LEVELS, Code, Level
+from .policy.sentences import NAMES
+from .policy.wording import clock, count, duration, host, middle, rate, share
+from .statusdata import domains_json, status_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .sampler import Sampler
+
+WIDTH = 80
+FILE = "report.json"
+VERSION = 1
+MAX_POINTS = 600
+_WIDEST_BAR = 12
+_WIDEST_HOST = 38
+
+
+def report_data(
+    sampler: Sampler, *, job_dir: str | None, results: str, fail_on: str
+) -> dict[str, Any]:
+    """The report as plain values, as they are kept in the job's folder."""
+    status = status_json(
+        sampler, job_kept=job_dir is not None, actions=False, can_look=False, span_s=math.inf
+    )
+    series, step, rows = _history(sampler)
+    return {
+        "version": VERSION,
+        "status": status | {"results": results, "job_dir": job_dir, "fail_on": fail_on},
+        "domains": domains_json(
+            sampler.book, status["domains"]["states"], sort="dead_letters", limit=200
+        ),
+        "bugs": dict(sorted(sampler.book.bugs.items(), key=lambda item: -item[1])[:20]),
+        "series": series,
+        "step": step,
+        "history": rows,
+    }
+
+
+def _history(sampler: Sampler) -> tuple[list[str], int, list[float | None]]:
+    """At most `MAX_POINTS` samples of each series, over all of the time that is kept."""
+    history = sampler.history
+    ring, step = history.fine, 1
+    if history.fine.seq > history.SECONDS:
+        ring, step = history.mean, history.FOLD
+    _, values = ring.since(0)
+    width = len(history.series)
+    samples = len(values) // width
+    fold = max(1, math.ceil(samples / MAX_POINTS))
+    rows: list[float | None] = []
+    for start in range(samples % fold, samples, fold):
+        for column in range(width):
+            part = values[start * width + column : (start + fold) * width : width]
+            known = [value for value in part if not math.isnan(value)]
+            rows.append(round(sum(known) / len(known), 2) if known else None)
+    return list(history.series), step * fold, rows
+
+
+def save(data: dict[str, Any], folder: Path) -> None:
+    """Put the report into *folder*, whole or not at all."""
+    new = folder / f".{FILE}.{os.getpid()}"
+    new.write_text(json.dumps(data, allow_nan=False, separators=(",", ":")), encoding="utf-8")
+    new.replace(folder / FILE)
+
+
+def load(folder: Path) -> dict[str, Any]:
+    """The report in *folder*.
+
+    Raises:
+        FileNotFoundError: there is none.
+        ValueError: it cannot be read, or a later version wrote it.
+    """
+    data = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    if not isinstance(data, dict) or data.get("version") != VERSION:
+        raise ValueError(f"{folder / FILE} was written by another version of Sluice")
+    return data
+
+
+# -- the verdict -----------------------------------------------------------------------------------
+
+
+def is_complete(data: dict[str, Any]) -> bool:
+    """Is nothing missing?"""
+    status = data["status"]
+    return status["finish_reason"] is not None and status["bottleneck"]["code"] == Code.FINISHED
+
+
+def verdict(data: dict[str, Any]) -> str:
+    """One line that says how it ended, or that it runs."""
+    status = data["status"]
+    account = status["account"]
+    left = account["pending"] + account["delayed"] + account["in_flight"]
+    lost = status["dead_total"]
+    if status["finish_reason"] is None:
+        return f"RUNNING: {status['bottleneck']['sentence']}"
+    if is_complete(data):
+        return f"COMPLETE: {_pages(account['got'])} in {duration(status['running_s'])}."
+    if status["finish_reason"] != "finished":
+        kept = "kept" if status["job_kept"] else "forgotten (no JOBDIR)"
+        more = f", {count(lost)} lost" if lost else ""
+        return (
+            f"STOPPED ({middle(status['finish_reason'], 40)}): {count(left)} of "
+            f"{_pages(account['asked'])} left and {kept}{more}."
+        )
+    if lost:
+        return f"INCOMPLETE: {count(lost)} of {_pages(account['asked'])} lost{_mainly(data, lost)}."
+    return f"INCOMPLETE: {status['bottleneck']['sentence'].partition(': ')[2]}"
+
+
+def _mainly(data: dict[str, Any], lost: int) -> str:
+    """Where most of it was lost, when that is one domain."""
+    rows = data["domains"]["rows"]
+    if not rows or rows[0]["dead_letters"] * 2 < lost or data["domains"]["total"] < 2:  # noqa: PLR2004
+        return ""
+    return f", {count(rows[0]['dead_letters'])} of them on {host(rows[0]['domain'])}"
+
+
+def _pages(number: int) -> str:
+    return f"{count(number)} page{'' if number == 1 else 's'}"
+
+
+# -- as text ---------------------------------------------------------------------------------------
+
+
+def text(data: dict[str, Any]) -> str:
+    """The report for a terminal and for a mail: at most 80 columns."""
+    parts = [
+        _title(data),
+        _wrap(verdict(data)),
+        _account(data),
+        _held(data),
+        _reasons(data),
+        _domains(data),
+        _bugs(data),
+        _next(data),
+    ]
+    body = "\n\n".join("\n".join(part) for part in parts if part)
+    rule = data["status"]["exit_rule"]
+    code = data["status"]["exit_code"]
+    ending = "" if code is None else f"\nexit code {code}: {rule}"
+    return f"{body}{ending}\n"
+
+
+def _title(data: dict[str, Any]) -> list[str]:
+    status = data["status"]
+    start, end = status["started_at"], status["at"]
+    job = f" · job {middle(status['job'], 30)}" if status["job"] else ""
+    span = (
+        f"{clock(start, now_at=end, seconds=True)} to {clock(end, now_at=end, seconds=True)} "
+        f"({duration(status['running_s'])})"
+    )
+    return [f"{middle(status['spider'], 20)}{job} · {span}"]
+
+
+def _wrap(line: str) -> list[str]:
+    words, lines = line.split(" "), [""]
+    for word in words:
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > WIDTH:
+            lines.append(word)
+        else:
+            lines[-1] += (" " if lines[-1] else "") + word
+    return lines
+
+
+def _account(data: dict[str, Any]) -> list[str]:
+    status = data["status"]
+    account = status["account"]
+    asked = account["asked"]
+
+    def line(word: str, number: int, note: str = "") -> str:
+        return f"  {word:<12}{count(number):>10}   {note}".rstrip()
+
+    got = share(account["got"] / asked) if asked else "none"
+    skips = ", ".join(f"{middle(k, 24)} {count(v)}" for k, v in _top(status["skips"], 3))
+    lines = [line("asked for", asked)]
+    lines.append(line("got", account["got"], f"{got}, {rate(status['pages_per_s_mean'])}"))
+    if account["skipped"]:
+        lines.append(line("skipped", account["skipped"], skips))
+    lines.append(line("lost", account["dead_letters"], "dead letters" if asked else ""))
+    lines.append(line("pending", account["pending"]))
+    if account["delayed"] or account["in_flight"]:
+        lines.append(line("delayed", account["delayed"]))
+        lines.append(line("in flight", account["in_flight"]))
+    if account["difference"]:
+        lines.append(line("not found", account["difference"], "the account is off: please report"))
+    if status["results_written"] or status["results_waiting"]:
+        wait = f", {count(status['results_waiting'])} wait" if status["results_waiting"] else ""
+        note = f"in {middle(status['results'], 40)}{wait}"
+        lines.append(line("results", status["results_written"], note))
+    return lines
+
+
+def _top(numbers: dict[str, Any], most: int) -> list[tuple[str, Any]]:
+    return sorted(numbers.items(), key=lambda item: -item[1])[:most]
+
+
+def _held(data: dict[str, Any]) -> list[str]:
+    seconds = data["status"]["bottleneck"]["seconds"]
+    seconds = {name: spent for name, spent in seconds.items() if spent >= 1 and name in LEVELS}
+    seconds.pop(str(Code.FINISHED), None)
+    seconds.pop(str(Code.INCOMPLETE), None)
+    whole = sum(seconds.values())
+    if not whole:
+        return []
+    lines = ["What held it back"]
+    for name, spent in _top(seconds, 5):
+        code = Code(name)
+        bar = "█" * max(1, round(_WIDEST_BAR * spent / whole))
+        note = "" if LEVELS[code] is Level.OK else _when(data, name)
+        lines.append(
+            f"  {NAMES[code]:<20}{share(spent / whole):>6}  {duration(spent):>10}  "
+            f"{bar:<{_WIDEST_BAR}} {note}".rstrip()
+        )
+    return lines
+
+
+def _when(data: dict[str, Any], code: str) -> str:
+    """When it was, if it was once."""
+    status = data["status"]
+    spans = [span for span in status["spans"] if span["code"] == code]
+    if len(spans) != 1 or spans[0]["end_at"] - spans[0]["start_at"] < 60:  # noqa: PLR2004
+        return ""
+    now_at = status["at"]
+    start, end = spans[0]["start_at"], spans[0]["end_at"]
+    return f"{clock(start, now_at=now_at)} to {clock(end, now_at=now_at)}"
+
+
+def _reasons(data: dict[str, Any]) -> list[str]:
+    status = data["status"]
+    reasons = status["dead_reasons"]
+    if not reasons:
+        return []
+    lines = [f"{'Lost, by reason':<46}domains"]
+    for reason in reasons[:8]:
+        last = clock(reason["last_at"], now_at=status["at"])
+        name = middle(reason["reason"], 32)
+        lines.append(
+            f"{count(reason['count']):>9}  {name:<32}{count(reason['domains']):>10}   last {last}"
+        )
+    if len(reasons) > 8:  # noqa: PLR2004
+        lines.append(f"  and {len(reasons) - 8} more reasons")
+    return lines
+
+
+def _domains(data: dict[str, Any]) -> list[str]:
+    rows = [row for row in data["domains"]["rows"] if row["dead_letters"]]
+    if not rows:
+        return []
+    lines = [f"{'Lost, by domain':<42}{'lost':>9}{'got':>10}{'refused':>9}"]
+    for row in rows[:5]:
+        refused = "-" if row["refused_share"] is None else share(row["refused_share"])
+        name = host(row["domain"], _WIDEST_HOST)
+        lines.append(
+            f"  {name:<40}{count(row['dead_letters']):>9}{count(row['pages']):>10}{refused:>9}"
+        )
+    rest = data["status"]["account"]["dead_letters"] - sum(r["dead_letters"] for r in rows[:5])
+    if rest > 0:
+        lines.append(f"  and {count(rest)} more on other domains")
+    return lines
+
+
+def _bugs(data: dict[str, Any]) -> list[str]:
+    bugs = data.get("bugs") or {}
+    if not bugs:
+        return []
+    lines = ["Errors in the spider, each once"]
+    lines += [f"{count(number):>9}  {middle(place, 66)}" for place, number in _top(bugs, 4)]
+    return lines
+
+
+def _next(data: dict[str, Any]) -> list[str]:
+    status, lines = data["status"], []
+    spider, folder = status["spider"], status["job_dir"]
+    account = status["account"]
+    if status["finish_reason"] is None:
+        return []
+    if account["pending"] + account["delayed"] and folder:
+        lines.append(f"  scrapy crawl {spider} -s JOBDIR={folder}      (goes on; same arguments)")
+    if account["dead_letters"]:
+        lines.append(f"  scrapy deadletters list {spider}")
+        lines.append(f"  {status['replay_command']}")
+    if folder and not is_complete(data):
+        lines.append(f"  scrapy job report {folder} --html report.html")
+    return ["Next", *lines] if lines else []
+
+
+# -- for a continuous-integration summary ----------------------------------------------------------
+
+
+def markdown(data: dict[str, Any]) -> str:
+    """The report for a step summary."""
+    status = data["status"]
+    account = status["account"]
+    lines = [f"### {_cell(status['spider'])}: {_cell(verdict(data))}", ""]
+    lines += ["| asked for | got | skipped | lost | pending | time |", "|--:|--:|--:|--:|--:|--:|"]
+    left = account["pending"] + account["delayed"] + account["in_flight"]
+    lines.append(
+        f"| {count(account['asked'])} | {count(account['got'])} | {count(account['skipped'])} | "
+        f"{count(account['dead_letters'])} | {count(left)} | {duration(status['running_s'])} |"
+    )
+    if status["dead_reasons"]:
+        lines += ["", "| lost | reason | domains | example |", "|--:|---|--:|---|"]
+        lines += [
+            f"| {count(r['count'])} | {_cell(r['reason'])} | {count(r['domains'])} | "
+            f"`{_cell(middle(r['example'], 80)).replace('`', '')}` |"
+            for r in status["dead_reasons"][:8]
+        ]
+    if status["exit_code"] is not None:
+        lines += ["", f"Exit code {status['exit_code']}: {_cell(status['exit_rule'])}"]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(words: str) -> str:
+    """Text that cannot become markup in a table's cell."""
+    plain = "".join(c if c.isprintable() else " " for c in words)
+    for sign in "\\|<>[]*_#":
+        plain = plain.replace(sign, "\\" + sign)
+    return plain

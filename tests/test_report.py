@@ -1,0 +1,102 @@
+"""The report: verdict first, in eighty columns, from plain values, also as HTML and Markdown."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from extensions import report
+from extensions.book import Book
+from extensions.policy.bottleneck import Cause
+from extensions.reporthtml import html
+from extensions.sampler import Sampler
+from extensions.snapshot import DomainNow
+from tests.test_sampler import PlainView
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOSTILE = "http://a.example/</script><script>alert(1)</script>|`x`\x07" + "y" * 5000
+
+
+def data(
+    *, lost: int = 0, finish: tuple[str, bool] | None = None, domains: int = 3
+) -> dict[str, Any]:
+    book = Book()
+    working = {}
+    for number in range(domains):
+        name = f"host-with-quite-a-long-name-{number}.example"
+        working[name] = DomainNow(cause=Cause.PACE, pending=0 if finish else 10)
+        for page in range(100):
+            book.taken(name)
+            book.parsed(name, now=float(page), now_at=1e9)
+    for number in range(lost):
+        book.taken("lost.example")
+        book.buried("lost.example", f"reason {number % 12}", url=HOSTILE, now_at=1e9)
+    book.failed_in_spider("KeyError at spiders/pages.py:41")
+    view = PlainView(working, pending_in_memory=0 if finish else 10 * domains)
+    sampler = Sampler(view=view, book=book, spider="pages", job="nightly")
+    for _ in range(70):
+        sampler.tick()
+    sampler.finish = finish
+    sampler.tick()
+    return report.report_data(sampler, job_dir="jobs/nightly", results="x.jsonl", fail_on="lost")
+
+
+def test_a_complete_crawl_says_so_first() -> None:
+    """The verdict is the first thing after the title."""
+    text = report.text(data(finish=("finished", True)))
+    assert text.split("\n\n")[1].startswith("COMPLETE: 300 pages in ")
+    assert report.is_complete(data(finish=("finished", True)))
+
+
+def test_an_incomplete_crawl_names_number_and_place() -> None:
+    """How much is lost, and where most of it."""
+    text = report.text(data(lost=40, finish=("finished", False)))
+    verdict = " ".join(text.split("\n\n")[1].split("\n"))
+    assert verdict == "INCOMPLETE: 40 of 340 pages lost, 40 of them on lost.example."
+    assert "scrapy deadletters replay pages" in text
+
+
+def test_a_stopped_crawl_says_what_is_left() -> None:
+    """A stop is not a loss."""
+    stopped = data(finish=("shutdown", False))
+    assert report.verdict(stopped) == "STOPPED (shutdown): 0 of 300 pages left and kept."
+
+
+def test_a_running_crawl_says_what_holds_it_back() -> None:
+    """The report of a job that still runs."""
+    assert report.verdict(data()).startswith("RUNNING: ")
+
+
+@pytest.mark.parametrize("finish", [None, ("finished", True), ("finished", False)])
+def test_it_fits_eighty_columns_and_forty_five_lines(finish: tuple[str, bool] | None) -> None:
+    """Whatever the names are."""
+    lines = report.text(data(lost=500, finish=finish, domains=50)).splitlines()
+    assert max(len(line) for line in lines) <= 80
+    assert len(lines) <= 45
+    assert all(line.isprintable() for line in lines)
+
+
+def test_it_survives_its_file(tmp_path: Path) -> None:
+    """What is read back is what was written; another version's file is refused by name."""
+    made = data(lost=3)
+    report.save(made, tmp_path)
+    assert report.load(tmp_path) == json.loads(json.dumps(made))
+    (tmp_path / report.FILE).write_text('{"version": 99}')
+    with pytest.raises(ValueError, match="another version"):
+        report.load(tmp_path)
+
+
+def test_hostile_text_stays_text_in_html_and_markdown() -> None:
+    """No site can put markup into a report."""
+    made = data(lost=3, finish=("finished", False))
+    page = html(made)
+    assert "alert(1)" in page
+    assert "<script>alert(1)" not in page
+    assert "default-src 'none'" in page
+    summary = report.markdown(made)
+    assert "<script>" not in summary
+    assert all(line.isprintable() for line in summary.splitlines())
