@@ -204,6 +204,9 @@ class JobStore(Protocol):
     def counts(self) -> Counts:
         """Rows by state, from counters kept with the rows or an index: never a full scan of payloads."""
 
+    def checkpoint_due(self) -> bool:
+        """Answer whether it is time for a `checkpoint`; cheap enough to ask after every commit."""
+
     def checkpoint(self) -> None:
         """Fold the write-ahead log back and give freed pages to the file system. Called in a thread."""
 
@@ -217,6 +220,10 @@ class StoreError(Exception):
 
 class StoreFull(StoreError):
     """No room on the device: try the same batch again when there is."""
+
+
+class StoreBusy(StoreError):  # noqa: N818 (a condition, not a fault)
+    """Another program holds the file's write lock: try the same batch again."""
 
 
 class StoreBroken(StoreError):

@@ -1,0 +1,608 @@
+"""A job in one SQLite file: what it has seen, what waits, what is in flight, what has not left it yet.
+
+The rule it keeps: a commit is all or nothing, and so are the counters, which live in a row beside
+the rows that they count. Reads walk an index and stop. The driver's transaction is open only inside
+a call: a transaction left open would keep the write-ahead log from ever starting over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from . import sqlitefile
+from .base import (
+    Batch,
+    Counts,
+    DeadLetter,
+    DomainBacklog,
+    Recovered,
+    StagedItem,
+    State,
+    StoreBroken,
+    StoredRequest,
+    StoreError,
+)
+from .joblock import JobLock
+from .sqliteseen import SeenTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+STORE_FILE: Final = "job.sqlite"
+LOCK_FILE: Final = "job.lock"
+
+_MAX_INT: Final = (1 << 63) - 1
+_CHECKPOINT_BYTES: Final = 4 << 20
+
+_ROW = "id, domain, priority, rank, payload, state, due_at, parent, crashes"
+_INSERT = f"INSERT INTO request ({_ROW}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 (constants)
+_TAKE_FIRST = f"""
+    UPDATE request SET state = 1 WHERE id IN (
+        SELECT id FROM request WHERE state = 0 AND domain = ? ORDER BY priority DESC, rank LIMIT ?
+    ) RETURNING {_ROW}"""  # noqa: S608
+_TAKE_DUE = f"""
+    UPDATE request SET state = 1, due_at = NULL WHERE id IN (
+        SELECT id FROM request WHERE state = 3 AND due_at <= ? ORDER BY due_at LIMIT ?
+    ) RETURNING {_ROW}"""  # noqa: S608
+_BACKLOGS = """
+    SELECT domain, count(*),
+        (SELECT priority FROM request WHERE state = 0 AND domain = a.domain
+         ORDER BY priority DESC, rank LIMIT 1),
+        (SELECT rank FROM request WHERE state = 0 AND domain = a.domain
+         ORDER BY priority DESC, rank LIMIT 1)
+    FROM request AS a WHERE state = 0 GROUP BY domain"""
+_DEAD = (
+    "uid, kind, key, spider, url, domain, reason, detail, attempts, status, exception, first_at, last_at, payload, "
+    "dead_letter_id"
+)
+_INSERT_DEAD = f"INSERT OR IGNORE INTO dead (id, {_DEAD}) VALUES (?{', ?' * 15})"  # noqa: S608
+
+
+@dataclass(slots=True)
+class Tally:
+    """The one row of counters, in its table's order."""
+
+    pending: int = 0
+    window: int = 0
+    leased: int = 0
+    delayed: int = 0
+    held: int = 0
+    seen: int = 0
+    outbox: int = 0
+    dead: int = 0
+    done: int = 0
+    last_id: int = 0
+    last_item: int = 0
+    last_dead: int = 0
+
+    def add(self, state: State, n: int = 1) -> None:
+        """*n* more rows in *state* (fewer, when negative)."""
+        name = _COUNTER_OF[state]
+        setattr(self, name, getattr(self, name) + n)
+
+
+_COUNTER_OF: Final = ("pending", "window", "leased", "delayed", "held")
+_TALLY_NAMES: Final = tuple(Tally.__slots__)
+_READ_TALLY = f"SELECT {', '.join(_TALLY_NAMES)} FROM tally"  # noqa: S608
+_WRITE_TALLY = f"UPDATE tally SET {', '.join(n + ' = ?' for n in _TALLY_NAMES)}, clock_at = ?"  # noqa: S608
+
+
+class SqliteJobStore:
+    """`JobStore` over one SQLite file in write-ahead mode.
+
+    Calls may come from any thread; they exclude each other. `checkpoint` has a connection of its
+    own, so that commits go on beside it.
+    """
+
+    def __init__(
+        self,
+        *,
+        path: Path | str | None = None,
+        durable: bool = True,
+        max_crashes: int = 3,
+        spider: str = "",
+        busy_timeout_s: float = 1.0,
+        max_pages: int | None = None,
+    ) -> None:
+        """Keep the settings; `open` does the work.
+
+        Args:
+            path: The file, usually ``job.sqlite`` in the job's folder. None: a temporary folder,
+                gone at `close`.
+            durable: False for a store that nobody will ever resume: faster, worthless after a power
+                cut.
+            max_crashes: A request that was in flight when this many processes died is reported as
+                crashed.
+            spider: Named in the lock, for whoever finds the job locked.
+            busy_timeout_s: How long a call waits for another program (the sqlite3 shell) to let go
+                of the file.
+            max_pages: Bound of the file in pages of 4 KiB; over it a commit raises `StoreFull`.
+        """
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._given_path = None if path is None else Path(path)
+        self._durable = durable
+        self._max_crashes = max_crashes
+        self._spider = spider
+        self._busy_timeout_s = busy_timeout_s
+        self._max_pages = max_pages
+        self._path = self._given_path or Path(STORE_FILE)
+        self._lock: JobLock | None = None
+        self._mutex = threading.RLock()
+        self._checkpointing = threading.Lock()
+        self._con: sqlite3.Connection | None = None
+        self._tally = Tally()
+        self._seen = SeenTable()
+        self._live: dict[
+            int, State
+        ] = {}  # states of the rows that this process holds: window and leased
+        self._identity = (0, 0)
+        self._wal_path = self._path
+        self._commits_since_checkpoint = 0
+        self._clock_offset_s = 0.0
+
+    @property
+    def path(self) -> Path:
+        """The store's file; for a temporary store, known once it is open."""
+        return self._path
+
+    # --- opening and closing ----------------------------------------------------------------------
+
+    def open(self) -> Recovered:
+        """Open or create; take over what a dead process left.
+
+        Raises:
+            JobLocked, StoreTooNew, StoreBroken, StoreFull, StoreBusy
+        """
+        self._settle_path()
+        self._lock = JobLock(path=self._path.with_name(LOCK_FILE), spider=self._spider)
+        self._lock.acquire()
+        try:
+            with sqlitefile.named_errors(self._path):
+                return self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def _settle_path(self) -> None:
+        if self._given_path is None:
+            self._temporary = tempfile.TemporaryDirectory(
+                prefix="sluice-", ignore_cleanup_errors=True
+            )
+            self._path = Path(self._temporary.name, STORE_FILE)
+        else:
+            try:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as e:
+                raise StoreBroken(
+                    f"{self._path.parent}: the job's folder cannot be made: {e.strerror}"
+                ) from e
+        self._wal_path = self._path.with_name(self._path.name + "-wal")
+
+    def _open(self) -> Recovered:
+        expected = sqlitefile.inspect(self._path)
+        con = self._con = sqlitefile.connect(
+            self._path, durable=self._durable, busy_timeout_s=self._busy_timeout_s
+        )
+        existed = sqlitefile.prepare(con, self._path)
+        if expected:
+            sqlitefile.check_length(con, self._path)
+        if self._max_pages is not None:
+            con.execute(f"PRAGMA max_page_count={int(self._max_pages)}")
+        status = self._path.stat()
+        self._identity = (status.st_dev, status.st_ino)
+        self._clock_offset_s = time.time() - time.monotonic()
+        return self._recover(con, existed)
+
+    def close(self) -> None:
+        """Commit nothing, close everything, release the lock. Closing folds the log back: call it in a thread."""
+        with self._mutex, self._checkpointing:
+            con, self._con = self._con, None
+            try:
+                if con is not None:
+                    if self._temporary is None:
+                        with contextlib.suppress(sqlite3.Error):
+                            sqlitefile.give_back_free_pages(con)
+                    with sqlitefile.named_errors(self._path):
+                        con.close()
+            finally:
+                if self._lock is not None:
+                    self._lock.release()
+                if self._temporary is not None:
+                    self._temporary.cleanup()
+                    self._temporary = None
+
+    # --- recovery ---------------------------------------------------------------------------------
+
+    def _recover(self, con: sqlite3.Connection, existed: bool) -> Recovered:
+        tally = Tally(*con.execute(_READ_TALLY).fetchone())
+        con.execute("BEGIN IMMEDIATE")
+        try:
+            con.execute("UPDATE request SET state = 0 WHERE state IN (1, 2) AND state = 1")
+            con.execute(
+                "UPDATE request SET crashes = crashes + 1, state = iif(crashes + 1 >= ?, 2, 0) "
+                "WHERE state IN (1, 2) AND state = 2",
+                (self._max_crashes,),
+            )
+            con.execute("DELETE FROM request WHERE state = 4")
+            self._mend_delays(con)
+            crashed = _requests(con.execute(f"SELECT {_ROW} FROM request WHERE state IN (1, 2)"))  # noqa: S608
+            backlogs = [DomainBacklog(*row) for row in con.execute(_BACKLOGS)]
+            delayed, next_due_at = con.execute(
+                "SELECT count(*), min(due_at) FROM request WHERE state = 3"
+            ).fetchone()
+            tally.pending = sum(b.count for b in backlogs)
+            tally.window, tally.leased, tally.delayed, tally.held = 0, len(crashed), delayed, 0
+            self._write_tally(con, tally)
+            con.execute("COMMIT")
+        except BaseException:
+            _roll_back(con)
+            raise
+        self._tally = tally
+        self._seen.load(con)
+        self._live = {r.id: State.LEASED for r in crashed}
+        return Recovered(
+            backlogs=backlogs,
+            delayed=delayed,
+            next_due_at=next_due_at,
+            last_id=tally.last_id,
+            crashed=crashed,
+            resumed=existed,
+        )
+
+    def _mend_delays(self, con: sqlite3.Connection) -> None:
+        """A clock that was set back since the last commit must not stretch delays: shift them by as much.
+
+        A clock set forward makes them due early, which delays nothing.
+        """
+        (clock_at,) = con.execute("SELECT clock_at FROM tally").fetchone()
+        back_s = clock_at - self._clock()
+        if back_s > 0:
+            con.execute("UPDATE request SET due_at = due_at - ? WHERE state = 3", (back_s,))
+
+    def _clock(self) -> float:
+        """Wall-clock seconds that no change of the system's clock moves while this process lives."""
+        return time.monotonic() + self._clock_offset_s
+
+    # --- the way in -------------------------------------------------------------------------------
+
+    def seen(self, fingerprint: bytes) -> bool:
+        """Was it committed as seen?"""
+        with self._mutex:
+            if fingerprint in self._seen:
+                return True
+            try:
+                return self._seen.in_table(self._connection(), fingerprint)
+            except sqlite3.Error as e:
+                raise sqlitefile.named(e, self._path) from e
+
+    def commit(self, batch: Batch) -> None:
+        """Apply *batch* in one transaction. On an error nothing of it is applied, and it may be tried again."""
+        with self._mutex, sqlitefile.named_errors(self._path):
+            con = self._connection()
+            self._check_file()
+            tally = replace(self._tally)
+            live: dict[int, State | None] = {}
+            new: list[bytes] = []
+            con.execute("BEGIN IMMEDIATE")
+            try:
+                if batch.seen:
+                    new = self._seen.append(con, batch.seen)
+                    tally.seen += len(new)
+                self._apply(con, batch, tally, live)
+                self._write_tally(con, tally)
+                con.execute("COMMIT")
+            except BaseException:
+                _roll_back(con)
+                raise
+            self._tally = tally
+            self._seen.appended(new)
+            for id_, state in live.items():
+                if state is None:
+                    self._live.pop(id_, None)
+                else:
+                    self._live[id_] = state
+            self._commits_since_checkpoint += 1
+
+    def _apply(
+        self, con: sqlite3.Connection, batch: Batch, tally: Tally, live: dict[int, State | None]
+    ) -> None:
+        if batch.inserts:
+            con.executemany(_INSERT, [_row(r) for r in batch.inserts])
+            for r in batch.inserts:
+                tally.add(r.state)
+                live[r.id] = r.state if r.state in _LIVE else None
+            tally.last_id = max(tally.last_id, max(r.id for r in batch.inserts))
+        if batch.moved:
+            self._count_moves(con, batch.moved, tally, live)
+            con.executemany(
+                "UPDATE request SET state = ?, due_at = NULL, parent = NULL WHERE id = ?",
+                batch.moved,
+            )
+        if batch.delayed:
+            moves = [(State.DELAYED, id_) for _, id_ in batch.delayed]
+            self._count_moves(con, moves, tally, live)
+            con.executemany(
+                "UPDATE request SET state = 3, due_at = ?, parent = NULL WHERE id = ?",
+                batch.delayed,
+            )
+        if batch.done:
+            self._acknowledge(con, batch.done, tally, live)
+        if batch.items:
+            first = tally.last_item + 1
+            rows = [(i, s.request_id, s.payload) for i, s in enumerate(batch.items, first)]
+            con.executemany("INSERT INTO outbox VALUES (?, ?, ?)", rows)
+            tally.last_item += len(rows)
+            tally.outbox += len(rows)
+        if batch.dead:
+            first = tally.last_dead + 1
+            letters = [_dead_row(i, d) for i, d in enumerate(batch.dead, first)]
+            tally.dead += con.executemany(_INSERT_DEAD, letters).rowcount
+            tally.last_dead += len(letters)
+        if batch.facts:
+            con.executemany("INSERT OR REPLACE INTO fact VALUES (?, ?)", batch.facts.items())
+
+    def _acknowledge(
+        self, con: sqlite3.Connection, done: list[int], tally: Tally, live: dict[int, State | None]
+    ) -> None:
+        for id_ in dict.fromkeys(done):
+            state = self._state_of(con, id_, live)
+            if state is not None:
+                tally.add(state, -1)
+                tally.done += 1
+            live[id_] = None
+        ids = [(id_,) for id_ in done]
+        con.executemany("DELETE FROM request WHERE id = ?", ids)
+        if tally.held:
+            freed = con.executemany(
+                "UPDATE request SET state = 0, parent = NULL WHERE state = 4 AND parent = ?", ids
+            )
+            tally.held -= freed.rowcount
+            tally.pending += freed.rowcount
+
+    def _count_moves(
+        self,
+        con: sqlite3.Connection,
+        moves: list[tuple[State, int]],
+        tally: Tally,
+        live: dict[int, State | None],
+    ) -> None:
+        passing: dict[int, State] = {}  # states inside this batch that `live` does not keep
+        for state, id_ in moves:
+            before = passing[id_] if id_ in passing else self._state_of(con, id_, live)
+            if before is None:
+                continue
+            tally.add(before, -1)
+            tally.add(state)
+            passing[id_] = state
+            live[id_] = state if state in _LIVE else None
+
+    def _state_of(
+        self, con: sqlite3.Connection, id_: int, live: dict[int, State | None]
+    ) -> State | None:
+        state = live[id_] if id_ in live else self._live.get(id_)
+        if state is None:
+            row = con.execute("SELECT state FROM request WHERE id = ?", (id_,)).fetchone()
+            return None if row is None else State(row[0])
+        return state
+
+    def _write_tally(self, con: sqlite3.Connection, tally: Tally) -> None:
+        con.execute(_WRITE_TALLY, (*[getattr(tally, name) for name in _TALLY_NAMES], self._clock()))
+
+    # --- the way out ------------------------------------------------------------------------------
+
+    def refill(self, domain: str, limit: int) -> list[StoredRequest]:
+        """Move the *limit* first PENDING rows of *domain* to WINDOW and return them in order."""
+        rows = self._take(_TAKE_FIRST, (domain, limit), State.PENDING)
+        rows.sort(key=lambda r: (-r.priority, r.rank))
+        return rows
+
+    def refill_due(self, now_at: float, limit: int) -> tuple[list[StoredRequest], float | None]:
+        """Move up to *limit* DELAYED rows due by *now_at* to WINDOW; and when the next one left is due."""
+        with self._mutex:
+            rows = (
+                self._take(_TAKE_DUE, (now_at, limit), State.DELAYED) if self._tally.delayed else []
+            )
+            next_due_at = None
+            if self._tally.delayed:
+                with sqlitefile.named_errors(self._path):
+                    (next_due_at,) = (
+                        self._connection()
+                        .execute("SELECT min(due_at) FROM request WHERE state = 3")
+                        .fetchone()
+                    )
+        rows.sort(key=lambda r: (-r.priority, r.rank))
+        return rows, next_due_at
+
+    def _take(self, sql: str, key: tuple[str | float, int], source: State) -> list[StoredRequest]:
+        """Move rows from *source* to the window. Not worth a counter's write: a crash makes them PENDING again."""
+        with self._mutex, sqlitefile.named_errors(self._path):
+            con = self._connection()
+            rows = _requests(con.execute(sql, key))
+            if rows:
+                self._tally.add(source, -len(rows))
+                self._tally.add(State.WINDOW, len(rows))
+                self._live.update((r.id, State.WINDOW) for r in rows)
+            return rows
+
+    def outbox(self, after: int, limit: int) -> list[tuple[int, StagedItem]]:
+        """Committed items with an id over *after*, in order."""
+        with self._mutex, sqlitefile.named_errors(self._path):
+            rows = self._connection().execute(
+                "SELECT id, payload, request_id FROM outbox WHERE id > ? ORDER BY id LIMIT ?",
+                (after, limit),
+            )
+            return [(id_, StagedItem(payload, request_id)) for id_, payload, request_id in rows]
+
+    def forget_items(self, up_to: int) -> None:
+        """Drop items that every sink has (id <= *up_to*)."""
+        self._forget("DELETE FROM outbox WHERE id <= ?", [(up_to,)], "outbox")
+
+    def dead_outbox(self, limit: int) -> list[tuple[int, DeadLetter]]:
+        """Committed dead letters that are not yet in the dead-letter store, in order."""
+        with self._mutex, sqlitefile.named_errors(self._path):
+            rows = self._connection().execute(
+                f"SELECT id, {_DEAD} FROM dead ORDER BY id LIMIT ?",  # noqa: S608 (constants)
+                (limit,),
+            )
+            return [(row[0], DeadLetter(*row[1:])) for row in rows]
+
+    def forget_dead(self, ids: Iterable[int]) -> None:
+        """Drop dead letters that the dead-letter store has."""
+        self._forget("DELETE FROM dead WHERE id = ?", [(id_,) for id_ in ids], "dead")
+
+    def _forget(self, sql: str, keys: list[tuple[int]], counter: str) -> None:
+        with self._mutex, sqlitefile.named_errors(self._path):
+            con = self._connection()
+            tally = replace(self._tally)
+            con.execute("BEGIN IMMEDIATE")
+            try:
+                gone = con.executemany(sql, keys).rowcount
+                setattr(tally, counter, getattr(tally, counter) - max(0, gone))
+                self._write_tally(con, tally)
+                con.execute("COMMIT")
+            except BaseException:
+                _roll_back(con)
+                raise
+            self._tally = tally
+
+    def fact(self, name: str) -> str | None:
+        """A small named value of the job."""
+        with self._mutex, sqlitefile.named_errors(self._path):
+            row = (
+                self._connection()
+                .execute("SELECT value FROM fact WHERE name = ?", (name,))
+                .fetchone()
+            )
+        return None if row is None else str(row[0])
+
+    def counts(self) -> Counts:
+        """Rows by state, from the counters."""
+        t = self._tally
+        return Counts(
+            pending=t.pending,
+            window=t.window,
+            leased=t.leased,
+            delayed=t.delayed,
+            held=t.held,
+            seen=t.seen,
+            outbox=t.outbox,
+            dead=t.dead,
+        )
+
+    # --- upkeep -----------------------------------------------------------------------------------
+
+    def checkpoint_due(self) -> bool:
+        """Has the write-ahead log grown enough to be worth folding back? Costs one `stat`."""
+        if self._seen.merge_due:
+            return True
+        if not self._commits_since_checkpoint:
+            return False
+        try:
+            return self._wal_path.stat().st_size > _CHECKPOINT_BYTES
+        except OSError:
+            return False
+
+    def checkpoint(self) -> None:
+        """Fold the write-ahead log back and give freed pages to the file system. Called in a thread.
+
+        Commits go on beside it, but the log starts over only if none came in between: let flushes
+        wait for it.
+        """
+        with self._checkpointing:
+            if self._con is None:
+                return
+            self._commits_since_checkpoint = 0
+            with sqlitefile.named_errors(self._path):
+                con = sqlitefile.connect(
+                    self._path, durable=self._durable, busy_timeout_s=self._busy_timeout_s
+                )
+                try:
+                    if self._seen.merge_due:
+                        self._merge_seen(con)
+                    sqlitefile.give_back_free_pages(con)
+                    con.execute("PRAGMA wal_checkpoint(PASSIVE)")
+                finally:
+                    con.close()
+
+    def _merge_seen(self, con: sqlite3.Connection) -> None:
+        with self._mutex:
+            self._seen.merge_begins()
+        merged = False
+        try:
+            known = self._seen.merge(con)
+            merged = True
+        finally:
+            with self._mutex:
+                self._seen.merge_ended(merged=merged)
+        with self._mutex:
+            self._tally.seen -= known
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._con is None:
+            raise StoreError(f"{self._path}: the store is not open")
+        return self._con
+
+    def _check_file(self) -> None:
+        """SQLite would go on for ever in a file that was removed or replaced."""
+        try:
+            status = self._path.stat()
+        except OSError as e:
+            raise StoreBroken(
+                f"{self._path}: vanished ({e.strerror}); what was not yet written is lost"
+            ) from e
+        if (status.st_dev, status.st_ino) != self._identity:
+            raise StoreBroken(f"{self._path}: was replaced by another file under a running crawl")
+
+
+_LIVE: Final = frozenset({State.WINDOW, State.LEASED})
+
+
+def _row(r: StoredRequest) -> tuple[object, ...]:
+    priority = max(-_MAX_INT, min(_MAX_INT, r.priority))  # Scrapy's is unbounded
+    return (r.id, r.domain, priority, r.rank, r.payload, r.state, r.due_at, r.parent, r.crashes)
+
+
+def _requests(
+    rows: Iterable[tuple[int, str, int, int, bytes, int, float | None, int | None, int]],
+) -> list[StoredRequest]:
+    return [
+        StoredRequest(id_, domain, priority, rank, payload, _STATES[state], due_at, parent, crashes)
+        for id_, domain, priority, rank, payload, state, due_at, parent, crashes in rows
+    ]
+
+
+_STATES: Final = tuple(State)
+
+
+def _dead_row(id_: int, d: DeadLetter) -> tuple[object, ...]:
+    return (
+        id_,
+        d.uid,
+        d.kind,
+        d.key,
+        d.spider,
+        d.url,
+        d.domain,
+        d.reason,
+        d.detail,
+        d.attempts,
+        d.status,
+        d.exception,
+        d.first_at,
+        d.last_at,
+        d.payload,
+        d.dead_letter_id,
+    )
+
+
+def _roll_back(con: sqlite3.Connection) -> None:
+    if con.in_transaction:
+        with contextlib.suppress(sqlite3.Error):
+            con.execute("ROLLBACK")

@@ -1,0 +1,95 @@
+"""Which fingerprints a job has seen: a large sorted table, and the latest in memory on their way into it.
+
+The rule it keeps: a fingerprint is durable with the commit that brought it, and cheap. Fingerprints
+are random, so one put straight into a large B-tree dirties a page of its own (4 KiB written twice).
+They are appended to a small table and merged in sorted slices at a checkpoint, where neighbours
+share their pages.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MERGE_AT: Final = 32_768  # about 4 MB of memory
+_SLICES: Final = 16
+
+
+class SeenTable:
+    """Fingerprints of one open job. The owner sees to mutual exclusion, but for `merge`."""
+
+    def __init__(self) -> None:
+        self._recent: set[bytes] = set()
+        self._merging: set[bytes] = set()
+
+    def load(self, con: sqlite3.Connection) -> None:
+        """Read what an earlier process had not merged yet."""
+        self._recent = {
+            fingerprint for (fingerprint,) in con.execute("SELECT fingerprint FROM seen_recent")
+        }
+
+    def __contains__(self, fingerprint: bytes) -> bool:
+        """Is it among the latest? If not, ask `in_table`."""
+        return fingerprint in self._recent or fingerprint in self._merging
+
+    @staticmethod
+    def in_table(con: sqlite3.Connection, fingerprint: bytes) -> bool:
+        """Is it among the merged ones?"""
+        return (
+            con.execute("SELECT 1 FROM seen WHERE fingerprint = ?", (fingerprint,)).fetchone()
+            is not None
+        )
+
+    def append(self, con: sqlite3.Connection, fingerprints: Sequence[bytes]) -> list[bytes]:
+        """Write the new ones of *fingerprints* in the open transaction; `appended` takes them after its commit."""
+        new = [f for f in dict.fromkeys(fingerprints) if f not in self]
+        con.executemany("INSERT INTO seen_recent (fingerprint) VALUES (?)", [(f,) for f in new])
+        return new
+
+    def appended(self, new: Sequence[bytes]) -> None:
+        """The commit went through."""
+        self._recent.update(new)
+
+    @property
+    def merge_due(self) -> bool:
+        """Are there enough of them to be worth a merge?"""
+        return len(self._recent) >= MERGE_AT
+
+    def merge(self, con: sqlite3.Connection) -> int:
+        """Move the latest into the table, in a thread, on a connection of its own; returns how many were there already.
+
+        Each slice is one short transaction. A crash in between leaves fingerprints in both places,
+        which is harmless.
+        """
+        (last,) = con.execute("SELECT coalesce(max(id), 0) FROM seen_recent").fetchone()
+        known = 0
+        for i in range(_SLICES):
+            low, high = (
+                bytes([i * 256 // _SLICES]),
+                bytes([(i + 1) * 256 // _SLICES - 1]) + b"\xff" * 64,
+            )
+            where = "id <= ? AND fingerprint BETWEEN ? AND ?"
+            (there,) = con.execute(
+                f"SELECT count(*) FROM seen_recent WHERE {where}", (last, low, high)
+            ).fetchone()
+            added = con.execute(
+                f"INSERT OR IGNORE INTO seen SELECT fingerprint FROM seen_recent WHERE {where} ORDER BY fingerprint",  # noqa: S608
+                (last, low, high),
+            )
+            known += there - added.rowcount
+        con.execute("DELETE FROM seen_recent WHERE id <= ?", (last,))
+        return known
+
+    def merge_begins(self) -> None:
+        """From now on new ones are kept apart from those that are being merged."""
+        self._merging |= self._recent
+        self._recent = set()
+
+    def merge_ended(self, *, merged: bool) -> None:
+        """The merge is over: what it took is in the table, or, if it failed, still has to go there."""
+        if not merged:
+            self._recent |= self._merging
+        self._merging = set()
