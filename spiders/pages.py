@@ -15,6 +15,7 @@ from project.items import Page
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+    from scrapy.crawler import Crawler
     from scrapy.http import Response
 
 
@@ -31,17 +32,23 @@ class PagesSpider(Spider):
         super().__init__(name, **other)
         refuse_unknown(type(self), other)
         self.seeds = seeds
-        self._file = SeedFile(seeds) if seeds else None
-        if self._file:
-            self._file.check()
+        self.file = SeedFile(seeds) if seeds else None
         self._rules = FieldRules.load(fields) if fields else None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> PagesSpider:
+        """Refuse a useless file at once; a replay of dead letters reads none."""
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        if spider.file and not crawler.settings.getbool("SLUICE_REPLAY_ONLY"):
+            spider.file.check()
+        return spider
 
     async def start(self) -> AsyncIterator[Request]:
         """One request a seed, in the order of the file."""
         require(type(self), {"seeds": self.seeds})
-        assert self._file is not None
+        assert self.file is not None
         bad, good, stats = BadLines(source=self.seeds, log=self.logger), 0, self.crawler.stats
-        async for block in self._file.blocks():
+        async for block in self.file.blocks():
             for record in block:
                 if isinstance(record, BadLine):
                     bad.add(record)

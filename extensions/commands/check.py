@@ -43,6 +43,8 @@ CHECK_SETTINGS: dict[str, Any] = {
     "CLOSESPIDER_TIMEOUT": 120,
     "TELNETCONSOLE_ENABLED": False,
     "STATS_DUMP": False,
+    "SLUICE_RESULTS": "",
+    "SLUICE_DEAD_LETTERS": "",
 }
 
 

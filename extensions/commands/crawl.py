@@ -41,7 +41,8 @@ class Command(_CrawlCommand):
             raise UsageError(f"no spider {args[0]!r}; scrapy list names them") from None
         try:
             refuse_unknown(spidercls, opts.spargs)
-            require(spidercls, opts.spargs)
+            if not self.crawler_process.settings.getbool("SLUICE_REPLAY_ONLY"):
+                require(spidercls, opts.spargs)
         except BadArgument as error:
             self._refuse(error)
             return

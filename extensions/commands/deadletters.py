@@ -26,7 +26,7 @@ _SPIDER = "%(spider)s"
 _CMDLINE_PRIORITY = 40
 
 
-class Refused(Exception):  # noqa: N818 - what it is called nowhere but here
+class Refused(Exception):
     """A wrong word or an impossible wish; one clear line."""
 
 
@@ -101,7 +101,7 @@ class Command(ScrapyCommand):
         getattr(self, f"_{action}")(files, where, opts)
 
     def _files(self, spider: str | None) -> list[DeadLetterFile]:
-        assert self.settings is not None  # noqa: S101 - Scrapy sets it before `run`
+        assert self.settings is not None
         pattern = self.settings.get("SLUICE_DEAD_LETTERS", "deadletters/%(spider)s.sqlite")
         if not pattern:
             raise Refused("SLUICE_DEAD_LETTERS is empty: there is no dead-letter file")
@@ -202,7 +202,7 @@ class Command(ScrapyCommand):
 
     def _crawl(self, spider: str, arguments: dict[str, str]) -> int:
         """Run *spider* for its requested rows alone, as anybody could on a command line."""
-        assert self.settings is not None  # noqa: S101
+        assert self.settings is not None
         given = {
             name: self.settings[name]
             for name in self.settings

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import pytest_twisted
+from scrapy.utils.test import get_crawler
 from twisted.internet.threads import deferToThread
 
 from extensions.arguments import BadArgument
@@ -64,7 +65,9 @@ def test_construction_needs_no_arguments_but_refuses_wrong_ones(tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     PagesSpider()
     with pytest.raises(BadArgument, match="no such file"):
-        PagesSpider(seeds="nothing")
+        PagesSpider.from_crawler(get_crawler(PagesSpider), seeds="nothing")
+    replay = get_crawler(PagesSpider, {"SLUICE_REPLAY_ONLY": True})
+    PagesSpider.from_crawler(replay, seeds="nothing")
     with pytest.raises(BadArgument, match="unknown argument seed; did you mean seeds"):
         PagesSpider(seed="nothing")
 
