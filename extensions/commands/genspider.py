@@ -56,7 +56,7 @@ class Command(_GenspiderCommand):
             "name": name,
             "module": module,
             "url": url,
-            "host": urlsplit(url).hostname or "",
+            "host": urlsplit(url).netloc.rpartition("@")[2].lower(),
             "classname": "".join(part.capitalize() for part in module.split("_")) + "Spider",
         }
         page.parent.mkdir(exist_ok=True)

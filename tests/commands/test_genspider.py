@@ -55,7 +55,8 @@ def test_as_generated_it_passes_its_check_and_the_linters(
     assert check.returncode == 0, check.stderr
     assert "Ran 4 contracts" in check.stderr
     lint = subprocess.run(
-        [sys.executable, "-m", "ruff", "check", "--select=ALL", "--ignore=D,INP,COM,CPY", folder],
+        [sys.executable, "-m", "ruff", "check", "--isolated", "--line-length=100",
+         "--select=ALL", "--ignore=D,INP,COM,CPY", folder],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert lint.returncode == 0, lint.stdout
@@ -103,7 +104,7 @@ def test_a_recorded_page_answers_a_check(scrapy_there, tmp_path):
         assert failed.returncode == 1
         assert "Refused" in failed.stderr
     fixtures = tmp_path / "myspiders" / "fixtures"
-    assert b"Caf\xe9" in (fixtures / "shop.html").read_bytes()
+    assert "Caf\u00e9".encode() in (fixtures / "shop.html").read_bytes()
     headers = (fixtures / "shop.html.headers").read_text()
     assert "iso-8859-1" in headers
     assert "secret" not in headers
