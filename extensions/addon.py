@@ -1,0 +1,88 @@
+"""The one line of `ADDONS` that switches Sluice on: it puts each part in its place, and yields to the user's own settings.
+
+The rule it keeps: what the user set wins. Settings are set at the priority of add-ons, below the project's, the spider's and
+the command line's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scrapy.downloadermiddlewares.retry import RetryMiddleware as StockRetryMiddleware
+from scrapy.exceptions import NotConfigured
+from scrapy.utils.misc import load_object
+
+from .config import BadSetting, Config
+from .control import Control
+from .logformatter import LeanLogFormatter
+from .results import ResultsPipeline
+from .retry import RetryMiddleware
+from .scheduler import Scheduler
+from .startgate import StartGate
+from .stats import DirectStatsCollector
+from .throttle import ThrottleMiddleware
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+STOCK_SCHEDULER = "scrapy.core.scheduler.Scheduler"
+
+DEFAULTS: dict[str, Any] = {
+    "LOG_FORMATTER": LeanLogFormatter,
+    "STATS_CLASS": DirectStatsCollector,
+    # Each response makes that many tasks, however few items it has; items wait in a bounded outbox, not here.
+    "CONCURRENT_ITEMS": 8,
+    # A site that fails is no error of the crawl's; monitors that count errors must not ring for it.
+    "RETRY_GIVE_UP_LOG_LEVEL": "WARNING",
+    "TELNETCONSOLE_ENABLED": False,
+    "REMOTE_CONTROL_ENABLED": False,
+}
+"""Settings that Sluice changes where the user has no say of their own."""
+
+
+class Addon:
+    """Switches Sluice on."""
+
+    def update_settings(self, settings: BaseSettings) -> None:
+        """Put the parts in their places.
+
+        Raises:
+            BadSetting: a setting of Sluice's that cannot be meant, or one of Scrapy's that cannot go with it.
+        """
+        config = Config.from_settings(settings)
+        if not config.enabled:
+            raise NotConfigured
+        refuse_conflicts(settings)
+        for name, value in DEFAULTS.items():
+            settings.set(name, value, priority="addon")
+        settings.set("SCHEDULER", Scheduler, priority="addon")
+        settings.setdefault_in_component_priority_dict("EXTENSIONS", Control, 0)
+        place = settings.setdefault_in_component_priority_dict
+        place("DOWNLOADER_MIDDLEWARES", StockRetryMiddleware, None)
+        place("DOWNLOADER_MIDDLEWARES", RetryMiddleware, 550)
+        place("DOWNLOADER_MIDDLEWARES", ThrottleMiddleware, 560)
+        # Next to the engine, so that it draws seeds last, after other middlewares' own process_start.
+        place("SPIDER_MIDDLEWARES", StartGate, 10)
+        if config.results:
+            place("ITEM_PIPELINES", ResultsPipeline, 900)
+
+
+def refuse_conflicts(settings: BaseSettings) -> None:
+    """Refuse what cannot work together with Sluice, in one line.
+
+    Raises:
+        BadSetting: names the setting and what to do.
+    """
+    if settings.getbool("AUTOTHROTTLE_ENABLED"):
+        raise BadSetting(
+            "AUTOTHROTTLE_ENABLED",
+            True,
+            "set it to False: Sluice finds each domain's pace by itself",
+        )
+    scheduler = load_object(settings["SCHEDULER"])
+    if scheduler is not load_object(STOCK_SCHEDULER) and not issubclass(scheduler, Scheduler):
+        raise BadSetting(
+            "SCHEDULER",
+            settings["SCHEDULER"],
+            "remove it, or set SLUICE_ENABLED=False: Sluice is a scheduler",
+        )

@@ -1,0 +1,82 @@
+"""The only back door to what Scrapy does not promise. Each function names what it relies on and has a public fallback.
+
+The rule it keeps: private API may buy speed, never correctness. tests/test_compat.py fails when Scrapy moves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from scrapy import Request
+    from scrapy.core.downloader import Downloader
+    from scrapy.core.engine import ExecutionEngine
+
+
+def wake(engine: ExecutionEngine, sentinel: Request) -> None:
+    """Have the engine ask the scheduler soon.
+
+    Relies on: `engine._slot.nextcall.schedule()`. Fallback: `engine.crawl(sentinel)`, which does the same, and sends
+    `request_scheduled` for the sentinel.
+    """
+    if not engine.running or engine.scraper.slot is None:
+        return  # it is starting or stopping, and looks by itself
+    nextcall = getattr(getattr(engine, "_slot", None), "nextcall", None)
+    if nextcall is not None:
+        nextcall.schedule()
+    elif engine.spider is not None:
+        engine.crawl(sentinel)
+
+
+def is_scraping(engine: ExecutionEngine, request: Request) -> bool:
+    """Is *request* in the hands of callbacks or pipelines, or waiting for them?
+
+    Relies on: `engine.scraper.slot.active` and `.queue` (public names of undocumented objects). Without them the answer is
+    True, so that nothing is acknowledged early; the spider's closing then settles it.
+    """
+    slot = engine.scraper.slot
+    if slot is None:
+        return False
+    active: Any = getattr(slot, "active", None)
+    if active is None:
+        return True
+    if request in active:
+        return True
+    queue: Iterable[Any] = getattr(slot, "queue", ())
+    return any(waiting[1] is request for waiting in queue)
+
+
+def scraper_is_behind(engine: ExecutionEngine) -> bool:
+    """Do answers wait for callbacks? Relies on `engine.scraper.slot.needs_backout()`; without it the answer is no."""
+    slot = engine.scraper.slot
+    return bool(slot is not None and slot.needs_backout())
+
+
+def seeds_are_read(engine: ExecutionEngine) -> bool:
+    """Has `Spider.start()` ended? Relies on `engine._start`; without it the answer is no, which only delays a report."""
+    return getattr(engine, "_start", engine) is None
+
+
+def set_slot(downloader: Downloader, key: str, *, concurrency: int) -> None:
+    """Say how the downloader's slot for *key* is made: no delay of its own, since the scheduler already waited it out.
+
+    Relies on: `downloader.per_slot_settings`, read when a slot is made. Without it the slot waits DOWNLOAD_DELAY once more:
+    slower, never wrong. A slot that the user named in DOWNLOAD_SLOTS keeps its place, less the delay.
+    """
+    with contextlib.suppress(AttributeError):
+        known = downloader.per_slot_settings.get(key, {})
+        downloader.per_slot_settings[key] = {
+            **known,
+            "concurrency": known.get("concurrency", concurrency),
+            "delay": 0.0,
+            "jitter": 0.0,
+        }
+
+
+def forget_slot(downloader: Downloader, key: str) -> None:
+    """Undo `set_slot`, so that settings of drained domains do not pile up."""
+    with contextlib.suppress(AttributeError):
+        downloader.per_slot_settings.pop(key, None)

@@ -1,0 +1,200 @@
+"""Every setting of Sluice, read once into typed values. The tables in docs/settings.md are checked against this.
+
+The rule it keeps: an impossible value is refused at the start, by name, with what would do; an unknown `SLUICE_*` name is
+refused with the nearest known one, since a typing error must not switch a guarantee off in silence.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scrapy.settings import BaseSettings
+
+PREFIX = "SLUICE_"
+
+
+class BadSetting(ValueError):
+    """A setting that cannot be meant: names it, its value and what would do."""
+
+    def __init__(self, name: str, value: object, remedy: str) -> None:
+        super().__init__(f"{name}={value!r}: {remedy}")
+
+
+def _number(minimum: float, maximum: float = math.inf) -> Callable[[str, Any], float]:
+    def read(name: str, value: Any) -> float:
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            raise BadSetting(name, value, "give a number") from None
+        if not minimum <= number <= maximum:
+            bounds = f"at least {minimum:g}" + (
+                f", at most {maximum:g}" if maximum < math.inf else ""
+            )
+            raise BadSetting(name, value, f"give a number of {bounds}")
+        return number
+
+    return read
+
+
+def _whole(minimum: int) -> Callable[[str, Any], int]:
+    def read(name: str, value: Any) -> int:
+        number = _number(minimum)(name, value)
+        if number != int(number):
+            raise BadSetting(name, value, "give a whole number")
+        return int(number)
+
+    return read
+
+
+def _whole_or_auto(name: str, value: Any) -> int | None:
+    if value is None or str(value).strip().lower() == "auto":
+        return None
+    return _whole(1)(name, value)
+
+
+def _flag(name: str, value: Any) -> bool:
+    text = str(value).strip().lower()
+    if text in {"1", "true", "yes", "on"}:
+        return True
+    if text in {"0", "false", "no", "off", "none", ""}:
+        return False
+    raise BadSetting(name, value, "give True or False")
+
+
+def _text_or_none(_: str, value: Any) -> str | None:
+    text = "" if value is None else str(value).strip()
+    return None if text.lower() in {"", "none", "off", "false", "0"} else text
+
+
+def _targets(name: str, value: Any) -> tuple[str, ...]:
+    if isinstance(value, (list, tuple)):
+        return tuple(str(v) for v in value)
+    text = _text_or_none(name, value)
+    return () if text is None else (text,)
+
+
+def _choice(*words: str) -> Callable[[str, Any], str]:
+    def read(name: str, value: Any) -> str:
+        text = str(value).strip().lower()
+        if text not in words:
+            raise BadSetting(name, value, "give one of " + ", ".join(words))
+        return text
+
+    return read
+
+
+def setting(default: Any, read: Callable[[str, Any], Any], doc: str) -> Any:
+    """One field of `Config`: its default as a user would write it, its reader, and what it does."""
+    return field(metadata={"default": default, "read": read, "doc": doc})
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Sluice's own settings. A field `max_pending` is the setting `SLUICE_MAX_PENDING`."""
+
+    enabled: bool = setting(True, _flag, "Switches all of Sluice on or off.")
+    max_pending: int | None = setting(
+        "auto",
+        _whole_or_auto,
+        "Seeds wait while so many requests are pending. `auto` sizes it to three minutes of measured work, 500 to 20,000.",
+    )
+    memory_window: int = setting(
+        1000,
+        _whole(1),
+        "Pending requests kept live in memory; the others wait in the job store on disk.",
+    )
+    max_pending_on_disk: int = setting(
+        10_000_000,
+        _whole(1),
+        "Requests over this number become dead letters with the reason `overflow`.",
+    )
+    flush_interval_s: float = setting(
+        0.05, _number(0.001, 10), "Seconds between two commits of the job store."
+    )
+    results: tuple[str, ...] = setting(
+        "results/%(spider)s.jsonl",
+        _targets,
+        "Where items go: a `.jsonl` or `.sqlite` path, a database URL, or a list of them. Empty: nowhere.",
+    )
+    results_bound: int = setting(
+        5000, _whole(1), "Results that may wait for a slow writer before fetching pauses."
+    )
+    dead_letters: str | None = setting(
+        "deadletters/%(spider)s.sqlite",
+        _text_or_none,
+        "The dead-letter file. Empty: given-up requests are only counted and logged.",
+    )
+    dead_letters_handled: bool = setting(
+        True, _flag, "Keep a dead letter also where the spider's errback handled the failure."
+    )
+    retry_base_s: float = setting(
+        2.0,
+        _number(0),
+        "First retry delay; it doubles with each retry, and each is drawn from 0 to that (full jitter).",
+    )
+    retry_cap_s: float = setting(300.0, _number(0), "Longest retry delay.")
+    retry_budget: float = setting(
+        0.2,
+        _number(0, 1),
+        "Share of a domain's traffic that retries may be; those over it are postponed, not dropped.",
+    )
+    give_up_after_s: float = setting(
+        900.0,
+        _number(1),
+        "A domain that refuses every request for so long sends its requests to the dead letters.",
+    )
+    max_retry_after_s: float = setting(
+        3600.0,
+        _number(1),
+        "Longest `Retry-After` that is waited for. A domain that asks for more is parked: its requests become dead letters.",
+    )
+    max_refusals: int = setting(
+        50,
+        _whole(1),
+        "Refused answers (429, bans) that one request may get before it becomes a dead letter.",
+    )
+    max_repeats: int = setting(
+        100,
+        _whole(1),
+        "How often in a row a callback may ask for its own URL again with dont_filter.",
+    )
+    unstorable: str = setting(
+        "memory",
+        _choice("memory", "dead-letter"),
+        "What happens to a request that cannot be stored (lambda, live object): kept in memory only, or made a dead letter.",
+    )
+    crawl_delay: bool = setting(True, _flag, "Obey `Crawl-delay` and `Request-rate` of robots.txt.")
+    replay_only: bool = setting(
+        False,
+        _flag,
+        "Only requested dead letters are crawled, `start()` is not read. Set by `scrapy deadletters replay`.",
+    )
+
+    @classmethod
+    def from_settings(cls, settings: BaseSettings) -> Self:
+        """Read and check all.
+
+        Raises:
+            BadSetting: a value that cannot be meant, or an unknown `SLUICE_*` name.
+        """
+        known = {PREFIX + f.name.upper(): f for f in fields(cls)}
+        for name in settings:
+            if str(name).startswith(PREFIX) and name not in known:
+                near = difflib.get_close_matches(str(name), known, n=1)
+                hint = f"did you mean {near[0]}?" if near else "see docs/settings.md for the names"
+                raise BadSetting(str(name), settings.get(name), f"no such setting; {hint}")
+        values = {
+            f.name: f.metadata["read"](name, settings.get(name, f.metadata["default"]))
+            for name, f in known.items()
+        }
+        if values["retry_cap_s"] < values["retry_base_s"]:
+            raise BadSetting(
+                "SLUICE_RETRY_CAP_S", values["retry_cap_s"], "give at least SLUICE_RETRY_BASE_S"
+            )
+        return cls(**values)

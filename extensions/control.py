@@ -1,0 +1,486 @@
+"""The crawl's one control room: what the scheduler, the middlewares and the pipelines share.
+
+The rule it keeps: each piece of state has one owner, and this is where the owners find each other. It is an extension, so
+that it exists before the middlewares and the scheduler are made.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+from scrapy import Request, signals
+from scrapy.exceptions import NotConfigured
+from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.misc import build_from_crawler, load_object
+
+from . import compat, letters, names
+from .codec import Unserialisable
+from .config import Config
+from .domains import Domains
+from .leases import ErrbackRecorder
+from .ledger import HELD_IN_MEMORY
+from .letters import Letters
+from .lineage import current_lease
+from .policy.delays import Delays
+from .policy.domains import domain_key
+from .policy.frontier import Frontier
+from .policy.redact import redact_url
+from .policy.outage import OutageDetector
+from .policy.turns import Turns
+from .policy.watermarks import Watermarks
+from .stores.base import State
+from .stores.deadletter_rows import settled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scrapy import Spider
+    from scrapy.core.engine import ExecutionEngine
+    from scrapy.crawler import Crawler
+    from scrapy.dupefilters import BaseDupeFilter
+    from scrapy.robotstxt import RobotParser
+    from twisted.python.failure import Failure
+
+    from .codec import Unreadable
+    from .deadletterpost import DeadLetterPost
+    from .domains import Domain
+    from .leases import Lease
+    from .ledger import Ledger
+    from .policy.frontier import Entry
+    from .stores.base import DeadLetter
+    from .writer import ResultsWriter
+
+logger = logging.getLogger(__name__)
+
+STOCK_FILTER = "scrapy.dupefilters.RFPDupeFilter"
+
+SENTINEL = Request("data:,sluice", dont_filter=True)
+"""Recognised by identity: crawling it only has the engine ask the scheduler."""
+
+
+class Control:
+    """Shared state of one crawl; find it with `crawler.get_extension(Control)`.
+
+    Args:
+        crawler: The crawl.
+        config: Sluice's settings.
+        now: Monotonic seconds.
+        now_at: Wall-clock seconds.
+        draw: Uniform draws from [0, 1).
+    """
+
+    def __init__(
+        self,
+        *,
+        crawler: Crawler,
+        config: Config,
+        now: Callable[[], float] = time.monotonic,
+        now_at: Callable[[], float] = time.time,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        self.crawler = crawler
+        self.config = config
+        self.now = now
+        self.now_at = now_at
+        self.draw = draw
+        self.stats = crawler.stats
+        self.held_in_memory = HELD_IN_MEMORY
+        self._ceiling = crawler.settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN")
+        self._delay_s = crawler.settings.getfloat("DOWNLOAD_DELAY")
+        self._jitter = crawler.settings.getfloat("DOWNLOAD_DELAY_JITTER")
+        self._slots: dict[str, dict[str, Any]] = crawler.settings.getdict("DOWNLOAD_SLOTS")
+        self._debug_filter = crawler.settings.getbool("DUPEFILTER_DEBUG")
+        self._logged_filter = False
+        self.domains = Domains(
+            ceiling=self.ceiling,
+            min_delay_s=self.min_delay_s,
+            retry_ratio=config.retry_budget,
+            u=draw,
+        )
+        self.frontier = Frontier(window=config.memory_window)
+        self.delays = Delays(window=config.memory_window)
+        self.turns = Turns()
+        self.outage = OutageDetector()
+        self.gate = Watermarks(cap=config.max_pending)
+        self._told_unstorable: set[str] = set()
+        self._excess = 0
+        self._excess_due = 0.0
+        self.stopping = False
+        self.store_waits = False
+        self.foreign_filter: BaseDupeFilter | None = None
+        self.writer: ResultsWriter | None = None
+        self.post: DeadLetterPost | None = None
+        self.letters = Letters(spider=self._spider_name, now_at=now_at)
+        self._ledger: Ledger | None = None
+        self._wake: Callable[[], None] = lambda: None
+        self._flush_soon: Callable[[], None] = lambda: None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Read the settings and listen for what tells how requests end."""
+        config = Config.from_settings(crawler.settings)
+        if not config.enabled:
+            raise NotConfigured
+        control = cls(crawler=crawler, config=config)
+        connect = crawler.signals.connect
+        connect(control.response_received, signals.response_received)
+        connect(control.spider_error, signals.spider_error)
+        connect(control.item_error, signals.item_error)
+        connect(control.item_dropped, signals.item_dropped)
+        connect(control.robots_parsed, signals.robots_parsed)
+        connect(control.engine_stopping, signals.spider_closed)
+        return control
+
+    # -- settings of Scrapy's that are kept here -------------------------------------------------------------------------
+
+    def ceiling(self, domain: str) -> int:
+        """Requests that *domain* may have in flight by the user's settings."""
+        total = self.crawler.settings.getint("CONCURRENT_REQUESTS")
+        ceiling = int(self._slots.get(domain, {}).get("concurrency", self._ceiling))
+        return min(ceiling, total) if total > 0 else ceiling
+
+    def min_delay_s(self, domain: str) -> float:
+        """Seconds between two requests to *domain* by the user's settings."""
+        return float(self._slots.get(domain, {}).get("delay", self._delay_s))
+
+    # -- who is who ----------------------------------------------------------------------------------------------------
+
+    @property
+    def ledger(self) -> Ledger:
+        """The job's books; there from the opening of the scheduler on."""
+        if self._ledger is None:
+            raise RuntimeError("the job is not open yet")
+        return self._ledger
+
+    @property
+    def engine(self) -> ExecutionEngine:
+        """The crawl's engine."""
+        return self.crawler.engine
+
+    @property
+    def spider(self) -> Spider:
+        """The crawl's spider."""
+        if self.crawler.spider is None:
+            raise RuntimeError("the spider is not made yet")
+        return self.crawler.spider
+
+    def _spider_name(self) -> str:
+        return self.spider.name
+
+    def open_job(
+        self, ledger: Ledger, *, wake: Callable[[], None], flush_soon: Callable[[], None]
+    ) -> None:
+        """The scheduler has opened the job."""
+        self._ledger = ledger
+        self._wake = wake
+        self._flush_soon = flush_soon
+        name = self.crawler.settings["DUPEFILTER_CLASS"]
+        cls = load_object(name)
+        if cls is not load_object(STOCK_FILTER):
+            self.foreign_filter = build_from_crawler(cls, self.crawler)
+
+    def lease_of(self, request: Request) -> Lease | None:
+        """The lease of a request that came from the scheduler; None for robots.txt, media and the like."""
+        return None if self._ledger is None else self._ledger.by_request.get(request)
+
+    def active(self) -> set[Request]:
+        """What the downloader has in hand."""
+        return self.engine.downloader.active
+
+    def fingerprint(self, request: Request) -> bytes:
+        """Identity of *request* by the crawl's own fingerprinter."""
+        return self.crawler.request_fingerprinter.fingerprint(request)
+
+    # -- counts --------------------------------------------------------------------------------------------------------
+
+    @property
+    def pending(self) -> int:
+        """Known and not handed out: ready, delayed, in memory or on disk."""
+        return self.frontier.pending + len(self.delays)
+
+    def results_too_deep(self) -> bool:
+        """Do so many results wait for their sink that nothing more should be fetched?"""
+        if self.writer is None:
+            return False
+        return not self.writer.room_for(len(self.ledger.leases), self.ledger.staged)
+
+    def pending_for_gate(self) -> int:
+        """What counts against the start gate: all that is pending, but of a held domain only its share.
+
+        A domain in a long cool-down must not keep the other domains' seeds out; what is over its share waits on disk.
+        """
+        pending = self.pending
+        if pending < self.gate.low:
+            return pending
+        now = self.now()
+        if now >= self._excess_due:
+            self._excess_due = now + 0.5
+            share = self.gate.high // 4
+            self._excess = sum(
+                len(queue) - share
+                for name, queue in self.frontier.domains()
+                if len(queue) > share and self._is_held(name)
+            )
+        return pending - self._excess
+
+    def _is_held(self, name: str) -> bool:
+        domain = self.domains.find(name)
+        return domain is not None and domain.governor.held_until is not None
+
+    def is_busy(self, domain: Domain) -> bool:
+        """Has *domain* work, or something in flight?"""
+        return domain.in_flight > 0 or domain.name in self.frontier
+
+    # -- moves ---------------------------------------------------------------------------------------------------------
+
+    def admit(self, entry: Entry, delay_s: float) -> None:
+        """Make *entry* pending, in *delay_s* seconds if that is over 0."""
+        if delay_s > 0:
+            self.stats.inc_value(names.STAT_DELAYED)
+            due_at = self.now_at() + delay_s
+            to_disk = self.delays.push(entry, self.now() + delay_s)
+            if self.ledger.durable or to_disk:
+                self.ledger.put(entry, State.DELAYED, due_at=due_at)
+            if to_disk:
+                entry.request = None
+            self.wake_soon()
+            return
+        if (
+            self.ledger.durable
+            and not self.ledger.put(entry, State.WINDOW)
+            and self.config.unstorable == "dead-letter"
+        ):
+            self.bury_entry(entry, "unstorable", "see the log for the field that cannot be stored")
+            return
+        spilled = self.frontier.push(entry)
+        if spilled is not entry:
+            self.turns.work_came(entry.domain, entry.priority)
+        if spilled is not None:
+            self._spill(spilled)
+        if self.frontier.is_short:
+            self._flush_soon()
+
+    def _spill(self, entry: Entry) -> None:
+        if self.ledger.put(entry, State.PENDING):
+            entry.request = None
+            self.stats.inc_value(names.STAT_SPILLED)
+            return
+        # It turns out that it cannot be stored: it stays in memory, beyond the window.
+        self.frontier.unspill(entry)
+        self.turns.work_came(entry.domain, entry.priority)
+
+    def land(self, now: float) -> None:
+        """Take note of the requests that have left the downloader."""
+        for lease in self.ledger.land(self.active()):
+            domain = lease.domain
+            domain.in_flight -= 1
+            if lease.ticket is not None:
+                domain.governor.abandoned(lease.ticket, now)
+                lease.ticket = None
+            self.stand_in_line(domain.name)
+
+    def stand_in_line(self, name: str) -> None:
+        """Have domain *name* asked for its next request, if it has one in memory."""
+        queue = self.frontier.get(name)
+        priority = None if queue is None else queue.top_priority
+        if priority is not None:
+            self.turns.ready(name, priority)
+
+    def wake_soon(self) -> None:
+        """Have the engine ask for requests."""
+        self._wake()
+
+    def give_up(self, name: str, reason: str) -> None:
+        """From now on the requests of domain *name* become dead letters with *reason*."""
+        domain = self.domains.get(name, self.now())
+        if domain.given_up is None:
+            domain.given_up = reason
+            logger.warning("Gave up on %s (%s): its requests become dead letters", name, reason)
+            self.wake_soon()
+
+    def record_soon(self, name: str, value: str) -> None:
+        """Have a fact of the job committed shortly."""
+        self.ledger.record(name, value)
+        self._flush_soon()
+
+    def bury_letter(self, letter: DeadLetter) -> None:
+        """A dead letter that somebody else has made."""
+        self.count_dead(letter.reason)
+        self.ledger.bury(letter)
+        self._flush_soon()
+
+    def close_spider(self, reason: str, message: str) -> None:
+        """End the crawl early; what is pending is kept."""
+        logger.error("The crawl is closed (%s): %s", reason, message)
+        if self.engine.spider is not None:
+            deferred_from_coro(self.engine.close_spider_async(reason=reason))
+
+    # -- dead letters --------------------------------------------------------------------------------------------------
+
+    def letters_of(self, lease: Lease) -> list[DeadLetter]:
+        """The dead letter of a request that ended without its page; none where the user wants none."""
+        failure = lease.error or lease.failure
+        if failure is None:
+            reason, detail, status, exception = "vanished", "no middleware said why", None, None
+        else:
+            reason = "callback error" if lease.error is not None else letters.cause_of(failure)
+            detail, exception = letters.detail_of(failure), letters.class_of(failure)
+            status = getattr(getattr(failure.value, "response", None), "status", None)
+        if lease.handled and lease.error is None and not self.config.dead_letters_handled:
+            self.stats.inc_value(names.STAT_SKIPPED % "handled by errback")
+            return []
+        self.count_dead(reason)
+        request = lease.request
+        if isinstance(request.errback, ErrbackRecorder):
+            request.errback = request.errback.inner
+        return [
+            self.letters.of_request(
+                request,
+                payload=self._payload(request),
+                key=self.fingerprint(request).hex(),
+                domain=lease.domain.name,
+                reason=reason,
+                detail=detail,
+                sent=1,
+                status=status,
+                exception=exception,
+            )
+        ]
+
+    def _payload(self, request: Request) -> bytes:
+        """What a dead letter keeps of *request*: all of it, or what can be kept."""
+        try:
+            return self.ledger.codec.encode(letters.without_credentials(request))
+        except Unserialisable:
+            return json.dumps({"url": redact_url(request.url), "method": request.method}).encode()
+
+    def unstorable(self, request: Request, error: Unserialisable) -> None:
+        """*request* cannot be stored: say so once for each kind of reason."""
+        self.stats.inc_value(names.STAT_MEMORY_ONLY)
+        if error.field not in self._told_unstorable:
+            self._told_unstorable.add(error.field)
+            logger.warning(
+                "%s cannot be stored (%s): it lives in memory only and is lost if the process dies."
+                " Further ones like it are only counted",
+                request,
+                error,
+                extra={"spider": self.spider},
+            )
+
+    def bury_entry(self, entry: Entry, reason: str, detail: str) -> None:
+        """*entry* will not be sent: it becomes a dead letter."""
+        request = entry.request
+        if isinstance(request, bytes):
+            letter = self.letters.of_payload(entry, request, reason=reason, detail=detail)
+        else:
+            letter = self.letters.of_request(
+                request,
+                payload=self._payload(request),
+                key=self.fingerprint(request).hex(),
+                domain=entry.domain,
+                reason=reason,
+                detail=detail,
+            )
+        self.count_dead(reason)
+        self.ledger.bury(letter)
+        self.ledger.drop(entry)
+        self._flush_soon()
+
+    def bury_unreadable(self, entry: Entry, error: Unreadable) -> None:
+        """The payload of *entry* cannot be read back: keep its bytes and the reason."""
+        letter = self.letters.of_payload(
+            entry, bytes(entry.request), reason="unreadable", detail=str(error)
+        )
+        self.stats.inc_value(names.STAT_UNREADABLE)
+        self.count_dead("unreadable")
+        self.ledger.bury(letter)
+        self.ledger.drop(entry)
+        self._flush_soon()
+
+    def count_dead(self, reason: str) -> None:
+        """One dead letter more."""
+        self.stats.inc_value(names.STAT_DEAD_COUNT)
+        self.stats.inc_value(names.STAT_DEAD % reason)
+
+    # -- what Scrapy's signals tell --------------------------------------------------------------------------------------
+
+    def response_received(self, request: Request) -> None:
+        """A response left the downloader middlewares."""
+        lease = self.lease_of(request)
+        if lease is not None:
+            lease.responded = True
+
+    def _current(self) -> Lease | None:
+        lease_id = current_lease()
+        if lease_id is None or self._ledger is None:
+            return None
+        return self._ledger.leases.get(lease_id)
+
+    def spider_error(self, failure: Failure) -> None:
+        """A callback or an errback raised."""
+        lease = self._current()
+        if lease is not None and lease.error is None:
+            lease.error = failure
+
+    def item_error(self, item: Any, failure: Failure) -> None:
+        """A pipeline raised: the item is lost to the results, and becomes a dead letter."""
+        self._bury_item(item, "item error", failure.value)
+
+    def item_dropped(self, item: Any, exception: BaseException) -> None:
+        """A pipeline dropped an item on purpose; one dropped as invalid is a dead letter all the same."""
+        if getattr(exception, "sluice_dead_letter", False):
+            self._bury_item(item, "item invalid", exception)
+
+    def _bury_item(self, item: Any, reason: str, error: BaseException | None) -> None:
+        if self._ledger is None:
+            return
+        lease = self._current()
+        letter = self.letters.of_item(item, reason=reason, error=error, lease=lease)
+        self.count_dead(reason)
+        if lease is None:
+            self._ledger.bury(letter)
+            self._flush_soon()
+        else:
+            lease.letters.append(letter)
+
+    def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
+        """robots.txt may ask for a delay."""
+        if not self.config.crawl_delay:
+            return
+        agent = self.crawler.settings["ROBOTSTXT_USER_AGENT"] or self.crawler.settings["USER_AGENT"]
+        asks = getattr(robotparser, "crawl_delay", None)
+        delay_s = asks(agent) if asks is not None else None
+        if delay_s:
+            domain = self.domains.get(domain_key(request.url), self.now())
+            domain.governor.set_floor(crawl_delay_s=delay_s)
+            logger.info("robots.txt of %s asks for %g s between requests", domain.name, delay_s)
+
+    def settled_letter(self, lease: Lease) -> list[DeadLetter]:
+        """The news for the dead-letter file that a replayed request has ended well."""
+        row_id = lease.request.meta.get(names.DEAD_LETTER)
+        return [] if row_id is None else [settled(row_id, spider=self.spider.name)]
+
+    def engine_stopping(self) -> None:
+        """The spider is closed."""
+        self.stopping = True
+
+    def log_duplicate(self, request: Request) -> None:
+        """Say it once, or each time with DUPEFILTER_DEBUG, in Scrapy's own words."""
+        if self._debug_filter:
+            logger.debug("Filtered duplicate request: %s", request, extra={"spider": self.spider})
+        elif not self._logged_filter:
+            self._logged_filter = True
+            logger.debug(
+                "Filtered duplicate request: %s - no more duplicates will be shown"
+                " (see DUPEFILTER_DEBUG to show all duplicates)",
+                request,
+                extra={"spider": self.spider},
+            )
+
+    def scraper_is_behind(self) -> bool:
+        """Do answers wait for callbacks?"""
+        return compat.scraper_is_behind(self.engine)

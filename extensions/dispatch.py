@@ -1,0 +1,160 @@
+"""Which request goes next, and why none does.
+
+The rule it keeps: a place in the downloader is given only to a request that may go to its host now. What is not handed out
+costs nothing: the next try is at a known time (one timer) or at the end of a running request.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING
+
+from . import compat, names
+from .codec import Unreadable
+from .leases import ErrbackRecorder
+
+if TYPE_CHECKING:
+    from scrapy import Request
+
+    from .control import Control
+    from .domains import Domain
+    from .leases import Lease
+    from .policy.frontier import Entry
+
+GIVEN_UP_SLICE = 200
+"""Requests of a given-up domain buried in one call: burying a million at once would hold the event loop."""
+
+
+class Idle(enum.Enum):
+    """Why `next_request` handed nothing out."""
+
+    PAUSED = "paused"
+    STOPPING = "stopping"
+    STORE = "store"  # the disk is full: what is handed out now could not be recorded
+    RESULTS = "results"  # the writer is behind
+    OUTAGE = "outage"  # this machine's own network is down
+    NO_REQUEST = "no_request"  # nothing is pending in memory
+    ALL_BLOCKED = "all_blocked"  # every domain with work waits
+
+
+class Dispatch:
+    """Chooses and hands out. One for each crawl.
+
+    Attributes:
+        idle: Why the last call handed nothing out; None where it did.
+    """
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+        self.idle: Idle | None = None
+        self._buried = 0
+
+    def next(self, now: float) -> Lease | None:
+        """Hand out the next request that may go now; None where none may."""
+        control = self._control
+        control.land(now)
+        self.idle = self._held_back(now)
+        if self.idle is not None:
+            return None
+        self._wake(now)
+        self._buried = 0
+        while (name := control.turns.next_ready()) is not None:
+            domain = control.domains.get(name, now)
+            if domain.given_up is not None:
+                if self._bury_next(domain):
+                    continue
+                break
+            due = domain.governor.next_send_due(now, domain.in_flight)
+            if due > now:
+                control.turns.sleep(name, due)
+                continue
+            entry = control.frontier.pop(name)
+            if entry is None:
+                continue  # its window is empty; the refill makes it ready again
+            lease = self._lease(entry, domain, now)
+            control.stand_in_line(name)
+            if lease is not None:
+                return lease
+        self.idle = Idle.ALL_BLOCKED if control.frontier.pending else Idle.NO_REQUEST
+        return None
+
+    def next_due(self) -> float:
+        """When to try again though nothing happens (monotonic seconds); infinity: no need."""
+        control = self._control
+        if self.idle in {Idle.PAUSED, Idle.STORE, Idle.RESULTS}:
+            return control.now() + 1.0  # nobody tells when these end; once a second is soon enough
+        if self.idle is Idle.OUTAGE:
+            return control.outage.next_probe_due
+        return min(control.turns.next_wake_due(), control.delays.next_due)
+
+    # -- what has come due ---------------------------------------------------------------------------------------
+
+    def _wake(self, now: float) -> None:
+        control = self._control
+        for entry in control.delays.take_due(now):
+            control.admit(entry, 0.0)
+        for name in control.turns.woken(now):
+            control.stand_in_line(name)
+
+    def _held_back(self, now: float) -> Idle | None:
+        control = self._control
+        if control.stopping:
+            return Idle.STOPPING
+        if control.store_waits:
+            return Idle.STORE
+        if control.results_too_deep():
+            return Idle.RESULTS
+        if control.outage.out(now) and control.outage.next_probe_due > now:
+            return Idle.OUTAGE
+        return None
+
+    # -- handing out ---------------------------------------------------------------------------------------------------
+
+    def _bury_next(self, domain: Domain) -> bool:
+        """One request of a given-up domain becomes a dead letter. Returns whether another may follow in this call."""
+        control = self._control
+        entry = control.frontier.pop(domain.name)
+        if entry is not None:
+            control.bury_entry(entry, domain.given_up or "", "its domain was given up")
+            control.stand_in_line(domain.name)
+        self._buried += 1
+        if self._buried < GIVEN_UP_SLICE:
+            return True
+        control.wake_soon()
+        return False
+
+    def _lease(self, entry: Entry, domain: Domain, now: float) -> Lease | None:
+        control = self._control
+        request: Request
+        if isinstance(entry.request, bytes):
+            try:
+                request = control.ledger.codec.decode(entry.request)
+            except Unreadable as error:
+                control.bury_unreadable(entry, error)
+                return None
+        else:
+            request = entry.request
+        if request in control.ledger.by_request:
+            request = request.copy()
+        entry.request = request
+        lease = control.ledger.lease(entry, request, domain, now)
+        request.errback = ErrbackRecorder(lease, request.errback)
+        self._choose_slot(request, domain)
+        if not request.meta.get("retry_times"):
+            domain.budget.fresh()
+        if control.outage.out(now):
+            control.outage.probed(now)
+        lease.ticket = domain.governor.sent(now)
+        domain.in_flight += 1
+        control.stats.inc_value("scheduler/dequeued")
+        return lease
+
+    def _choose_slot(self, request: Request, domain: Domain) -> None:
+        control = self._control
+        if request.meta.get("download_slot") is None:
+            request.meta["download_slot"] = request.meta[names.SLOT] = domain.name
+        if not domain.slot_set:
+            domain.slot_set = True
+            compat.set_slot(
+                control.engine.downloader, domain.name, concurrency=control.ceiling(domain.name)
+            )

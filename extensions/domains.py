@@ -1,0 +1,132 @@
+"""One record a domain: its governor, its retry budget, how long it has only refused.
+
+The rule it keeps: what a crawl knows of a domain lives here and is freed when the domain has no work and nothing worth
+remembering, so that a broad crawl's memory does not grow with every host it ever saw.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from .policy.governor import DomainGovernor
+from .policy.retry import RetryBudget
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+KEEP_IDLE_S = 60.0
+"""A drained domain with nothing learned is freed after this: links to it often come in waves."""
+KEEP_LEARNED_S = 900.0
+"""One with a learned limit is kept this long: forgetting it costs the refusals of finding it again."""
+SWEEP_SLICE = 256
+"""Domains looked at in one sweep, so that a sweep costs the same however many there are."""
+
+
+class Domain:
+    """What is known of one domain during a crawl."""
+
+    __slots__ = (
+        "budget",
+        "delay_jitter",
+        "given_up",
+        "governor",
+        "idle_due",
+        "in_flight",
+        "name",
+        "pages",
+        "patience_due",
+        "refused",
+        "retries",
+        "slot_set",
+        "user_delay_s",
+    )
+
+    def __init__(self, *, name: str, governor: DomainGovernor, budget: RetryBudget) -> None:
+        self.name = name
+        self.governor = governor
+        self.budget = budget
+        self.in_flight = 0
+        self.idle_due = math.inf
+        self.patience_due = math.inf  # when an unbroken row of refusals ends in giving up
+        self.given_up: str | None = (
+            None  # the reason, once the domain's requests go to the dead letters
+        )
+        self.slot_set = False
+        self.pages = 0
+        self.refused = 0
+        self.retries = 0
+        self.user_delay_s = 0.0
+        self.delay_jitter = 0.0
+
+
+class Domains:
+    """All domains that have work, run, or are worth remembering.
+
+    Args:
+        ceiling: Of a domain's name: requests it may have in flight at the most.
+        min_delay_s: Of a domain's name: seconds between two requests by the user's own wish.
+        retry_ratio: Share of traffic that retries may be.
+        u: Uniform draws from [0, 1).
+    """
+
+    def __init__(
+        self,
+        *,
+        ceiling: Callable[[str], int],
+        min_delay_s: Callable[[str], float],
+        retry_ratio: float,
+        u: Callable[[], float],
+    ) -> None:
+        self._ceiling = ceiling
+        self._min_delay_s = min_delay_s
+        self._retry_ratio = retry_ratio
+        self._u = u
+        self._known: dict[str, Domain] = {}
+        self._sweep: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __iter__(self) -> Iterator[Domain]:
+        return iter(self._known.values())
+
+    def find(self, name: str) -> Domain | None:
+        """The record of *name*, if there is one."""
+        return self._known.get(name)
+
+    def get(self, name: str, now: float) -> Domain:
+        """The record of *name*; a new one if there is none."""
+        domain = self._known.get(name)
+        if domain is None:
+            governor = DomainGovernor(
+                max_concurrency=self._ceiling(name),
+                min_interval_s=self._min_delay_s(name),
+                u=self._u,
+            )
+            domain = Domain(
+                name=name, governor=governor, budget=RetryBudget(ratio=self._retry_ratio, now=now)
+            )
+            self._known[name] = domain
+        return domain
+
+    def sweep(self, now: float, is_busy: Callable[[Domain], bool]) -> list[str]:
+        """Free some drained domains. Returns the names of those that were freed."""
+        if not self._sweep:
+            self._sweep = list(self._known)
+        freed = []
+        for _ in range(min(SWEEP_SLICE, len(self._sweep))):
+            name = self._sweep.pop()
+            domain = self._known.get(name)
+            if domain is None:
+                continue
+            if is_busy(domain):
+                domain.idle_due = math.inf
+                continue
+            if domain.idle_due == math.inf:
+                plain = domain.given_up is None and domain.governor.forgettable(now)
+                domain.idle_due = now + (KEEP_IDLE_S if plain else KEEP_LEARNED_S)
+            elif domain.idle_due <= now:
+                del self._known[name]
+                freed.append(name)
+        return freed

@@ -1,0 +1,257 @@
+"""The heartbeat of the books: finds what ended, commits, and brings in what waits on disk.
+
+The rule it keeps: it runs in a loop callback of its own, so that it never sees a request between two places; and only here
+is anything committed. Ends, children and items of one request therefore share one commit.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import TYPE_CHECKING
+
+from scrapy.utils.asyncio import call_later, run_in_thread
+
+from . import compat, letters, names
+from .leases import Ending
+from .policy.frontier import Entry
+from .stores.base import StoreError, StoreFull
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scrapy.utils.asyncio import CallLaterResult
+
+    from .control import Control
+    from .leases import Lease
+    from .ledger import Ledger
+    from .stores.base import DeadLetter, StoredRequest
+
+logger = logging.getLogger(__name__)
+
+SOON_S = 0.002
+"""A replacement or an empty window waits this long: a few more ends still share the commit."""
+FULL_RETRY_S = 1.0
+"""How often a commit is tried again while the disk is full."""
+REFILL_BUDGET = 512
+"""Rows brought in by one flush, all domains together: at 25 microseconds each it holds the loop for about 13 ms."""
+CLOSE_WRITER_S = 30.0
+"""How long the end of a crawl waits for its sinks; what is left goes with the next start of a job with JOBDIR."""
+SWEEP_S = 5.0
+"""How often drained domains are looked for."""
+
+
+class Flusher:
+    """Runs the flush. One for each crawl.
+
+    Args:
+        control: The crawl's control room.
+        ledger: The job's books.
+        fail: Closes the spider with a reason.
+    """
+
+    def __init__(self, *, control: Control, ledger: Ledger, fail: Callable[[str], None]) -> None:
+        self._control = control
+        self._ledger = ledger
+        self._fail = fail
+        self._interval_s = control.config.flush_interval_s
+        self._timer: CallLaterResult | None = None
+        self._due = math.inf
+        self._uncommitted = 0  # ends in the batch that is being gathered
+        self._sweep_due = 0.0
+        self._learn_due = 0.0
+        self._pages_before = 0
+        self._learned_at: float | None = None
+        self._closed = False
+
+    def open(self) -> None:
+        """Begin."""
+        self._arm(0.0)
+
+    @property
+    def is_busy(self) -> bool:
+        """Is something leased, or ended and not committed?"""
+        return bool(self._ledger.leases or self._uncommitted)
+
+    def note_change(self) -> None:
+        """Something happened that will need a flush, at the usual pace."""
+        if self._timer is None and not self._closed and self._ledger.waits:
+            self._arm(self._interval_s)
+
+    def soon(self) -> None:
+        """Somebody waits for the flush."""
+        if not self._closed and self._due - self._control.now() > SOON_S:
+            self._arm(SOON_S)
+
+    def _arm(self, delay_s: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due = self._control.now() + delay_s
+        self._timer = call_later(delay_s, self._run)
+
+    def _run(self) -> None:
+        self._timer = None
+        self._due = math.inf
+        if self._closed:
+            return
+        try:
+            wake = self.flush()
+        except StoreFull as error:
+            self._disk_full(error)
+            return
+        except StoreError:
+            logger.exception("The job store failed; the crawl is closed")
+            self._fail(names.REASON_STORE)
+            return
+        except Exception:
+            logger.exception("The flush failed; the crawl is closed, what is committed is kept")
+            self._fail(names.REASON_SCHEDULER)
+            return
+        if self._control.frontier.is_short:
+            self._arm(0.0)
+        elif self._ledger.waits or self._ledger.leases:
+            self._arm(self._interval_s)
+        if wake:
+            self._control.wake_soon()
+
+    # -- one flush -----------------------------------------------------------------------------------------------------
+
+    def flush(self) -> bool:
+        """Settle, commit, release, refill. Returns whether the engine should look again.
+
+        Raises:
+            StoreError: from the store; nothing is lost, the next flush tries the same again.
+        """
+        control = self._control
+        ledger = self._ledger
+        now = control.now()
+        control.land(now)
+        ended = ledger.take_ended(lambda request: compat.is_scraping(control.engine, request))
+        for lease in ended:
+            self._settle(lease)
+            self._release(lease)
+        self._uncommitted += len(ended)
+        items = ledger.commit()
+        settled, self._uncommitted = self._uncommitted, 0
+        if control.writer is not None:
+            control.writer.committed(items, settled)
+        if control.post is not None and ledger.buried:
+            ledger.buried = 0
+            control.post.committed()
+        if control.store_waits:
+            control.store_waits = False
+            logger.info("There is room for the job store again; the crawl goes on")
+        refilled = self._refill(now)
+        self._housekeeping(now)
+        return bool(settled) or refilled
+
+    def _settle(self, lease: Lease) -> None:
+        control = self._control
+        ending = lease.ending()
+        dead: list[DeadLetter] = []
+        if ending is Ending.PARSED:
+            control.stats.inc_value(names.STAT_PARSED)
+            dead = control.settled_letter(lease)
+        elif ending is Ending.REPLACED:
+            control.stats.inc_value(names.STAT_REPLACED)
+        elif ending is Ending.SKIPPED and lease.failure is not None:
+            reason = letters.skipped_because(lease.failure)
+            control.stats.inc_value(names.STAT_SKIPPED % reason)
+            dead = control.settled_letter(lease)
+        elif control.stopping and lease.failure is None and lease.error is None:
+            self._ledger.reopen(lease)  # cut short by the end of the crawl: it is pending again
+            return
+        else:
+            dead = control.letters_of(lease)
+        self._ledger.settle(lease, dead)
+
+    def _release(self, lease: Lease) -> None:
+        """The held children of *lease* may go once its end is committed, and become true in the same commit."""
+        control = self._control
+        for entry in lease.children:
+            delay_s = entry.request.meta.pop(names.DELAY_S, 0.0)
+            control.admit(entry, delay_s)
+        for domain, (count, priority, rank) in lease.held_on_disk.items():
+            control.frontier.note_on_disk(domain, count, priority, rank)
+
+    def _refill(self, now: float) -> bool:
+        control = self._control
+        store = self._ledger.store
+        budget = REFILL_BUDGET
+        for domain, wanted in control.frontier.wanting():
+            if budget <= 0:
+                control.frontier.want(domain)
+                continue
+            rows = store.refill(domain, min(wanted, budget))
+            budget -= len(rows)
+            control.frontier.refill(domain, [_entry(row) for row in rows])
+            queue = control.frontier.get(domain)
+            if queue is not None and queue.top_priority is not None:
+                control.turns.work_came(domain, queue.top_priority)
+        if control.delays.wants_disk(now):
+            now_at = control.now_at()
+            rows, next_at = store.refill_due(now_at, REFILL_BUDGET)
+            next_due = math.inf if next_at is None else now + max(0.0, next_at - now_at)
+            control.delays.took_from_disk(len(rows), next_due)
+            for row in rows:
+                control.admit(_entry(row), 0.0)
+            budget -= len(rows)
+        return budget < REFILL_BUDGET
+
+    def _housekeeping(self, now: float) -> None:
+        control = self._control
+        control.stats.max_value(names.STAT_PENDING_MAX, control.pending)
+        if now >= self._sweep_due:
+            self._sweep_due = now + SWEEP_S
+            for name in control.domains.sweep(now, control.is_busy):
+                control.turns.forget(name)
+                compat.forget_slot(control.engine.downloader, name)
+            self._learn(now)
+
+    def _learn(self, now: float) -> None:
+        """Size the start gate by the pages of the last few seconds."""
+        control = self._control
+        pages = control.stats.get_value(names.STAT_PARSED, 0)
+        if self._learned_at is not None and now > self._learned_at:
+            control.gate.learn((pages - self._pages_before) / (now - self._learned_at))
+        self._learned_at, self._pages_before = now, pages
+
+    def _disk_full(self, error: StoreFull) -> None:
+        if not self._control.store_waits:
+            self._control.store_waits = True
+            logger.warning("%s Nothing is fetched until there is room", error)
+        self._arm(FULL_RETRY_S)
+
+    async def close(self) -> None:
+        """The last flush; then nothing runs any more."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        try:
+            self.flush()
+            self._ledger.give_back()
+            self._ledger.commit()
+            writer = self._control.writer
+            if writer is not None:
+                left = await writer.close(CLOSE_WRITER_S)
+                self._control.stats.set_value(names.STAT_RESULTS_LEFT, left)
+                self._ledger.commit()
+                writer.committed()
+            if self._control.post is not None:
+                await self._control.post.close()
+        except StoreError as error:
+            logger.error("The last commit failed: %s", error)  # noqa: TRY400 - the message says it
+        await run_in_thread(self._ledger.store.checkpoint)
+
+
+def _entry(row: StoredRequest) -> Entry:
+    return Entry(
+        id=row.id,
+        domain=row.domain,
+        priority=row.priority,
+        rank=row.rank,
+        request=row.payload,
+        stored=True,
+        crashes=row.crashes,
+    )

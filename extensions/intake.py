@@ -1,0 +1,188 @@
+"""What happens to a request that comes in: dropped as a duplicate, delayed, held for its parent, or pending.
+
+The rule it keeps: a request is never forgotten in silence. It is taken (True), it is a duplicate (False, counted), or it is a
+dead letter with a reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from typing import TYPE_CHECKING
+
+from . import names
+from .leases import ErrbackRecorder
+from .lineage import current_lease
+from .policy import retry
+from .policy.domains import domain_key
+from .policy.frontier import Entry
+from .stores.base import State
+
+if TYPE_CHECKING:
+    from scrapy import Request
+
+    from .control import Control
+    from .leases import Lease
+    from .stores.deadletter_rows import Row
+
+logger = logging.getLogger(__name__)
+
+OF_ONE_REQUEST = (names.REFUSALS, names.FIRST_AT, names.DEAD_LETTER)
+"""Meta keys that a callback copies to other requests with `meta=response.meta`, where they would be wrong."""
+
+SEED_RANK = 1 << 48
+"""Added to a seed's rank, so that at the same priority links go before seeds, as in Scrapy."""
+
+
+class Intake:
+    """Takes requests in. One for each crawl."""
+
+    def __init__(self, control: Control, *, first_id: int, links_first_in_first_out: bool) -> None:
+        self._control = control
+        self._last_id = first_id
+        self._fifo = links_first_in_first_out
+        self._start_counts: dict[bytes, int] = {}
+
+    def take(self, request: Request) -> bool:
+        """Take in *request*. False: it is a duplicate, and Scrapy says so with `request_dropped`."""
+        control = self._control
+        lease_id = current_lease()
+        parent = None if lease_id is None else control.ledger.leases.get(lease_id)
+        if isinstance(request.errback, ErrbackRecorder):
+            request.errback = request.errback.inner
+        if parent is not None:
+            parent.has_children = True
+            if parent.responded:
+                for name in OF_ONE_REQUEST:
+                    request.meta.pop(name, None)
+        if self._is_duplicate(request, parent):
+            return False
+        now = control.now()
+        entry = self._entry(request)
+        if parent is not None and self._repeats_too_often(request, parent):
+            control.bury_entry(entry, "loop", "its callback asked for it again and again")
+            return True
+        if control.pending >= control.config.max_pending_on_disk:
+            control.bury_entry(entry, "overflow", "SLUICE_MAX_PENDING_ON_DISK was reached")
+            return True
+        delay_s = self._delay_s(request, parent, entry.domain, now)
+        control.stats.inc_value("scheduler/enqueued")
+        if control.ledger.durable and parent is not None and request.dont_filter:
+            self._hold(entry, parent, delay_s)
+        else:
+            control.admit(entry, delay_s)
+        return True
+
+    def revive(self, row: Row) -> None:
+        """Take in the request of a dead letter again: attempts reset, and no duplicate of anything.
+
+        Raises:
+            Unreadable: it cannot be made again.
+        """
+        request = self._control.ledger.codec.decode(row.payload)
+        for name in ("retry_times", *OF_ONE_REQUEST):
+            request.meta.pop(name, None)
+        request.meta[names.DEAD_LETTER] = row.id
+        request.dont_filter = True
+        self._control.domains.get(self._entry(request).domain, self._control.now()).given_up = None
+        self.take(request)
+
+    # -- duplicates ----------------------------------------------------------------------------------------------------
+
+    def _is_duplicate(self, request: Request, parent: Lease | None) -> bool:
+        control = self._control
+        if request.dont_filter:
+            if (
+                not control.ledger.durable
+                or parent is not None
+                or names.DEAD_LETTER in request.meta
+            ):
+                return False
+            # A seed that a resumed job yields again: the n-th of this run is the n-th of the run before.
+            fingerprint = control.fingerprint(request)
+            nth = self._start_counts[fingerprint] = self._start_counts.get(fingerprint, 0) + 1
+            mark = hashlib.sha1(b"seed %d " % nth + fingerprint, usedforsecurity=False).digest()
+            if not control.ledger.was_seen(mark):
+                return False
+        elif control.foreign_filter is not None:
+            if not control.foreign_filter.request_seen(request):
+                return False
+            control.foreign_filter.log(request, control.spider)
+        elif not control.ledger.was_seen(control.fingerprint(request)):
+            return False
+        else:
+            control.log_duplicate(request)
+        control.stats.inc_value(names.STAT_DUPLICATES)
+        return True
+
+    def _repeats_too_often(self, request: Request, parent: Lease) -> bool:
+        """Does a callback ask for its own URL again without end? Retries and redirects do not count."""
+        if not parent.responded or not request.dont_filter or request.url != parent.request.url:
+            return False
+        repeats = parent.request.meta.get(names.REPEATS, 0) + 1
+        request.meta[names.REPEATS] = repeats
+        return bool(repeats > self._control.config.max_repeats)
+
+    # -- order and time ------------------------------------------------------------------------------------------------
+
+    def next_id(self) -> int:
+        """An id that no request of the job has had."""
+        self._last_id += 1
+        return self._last_id
+
+    def _entry(self, request: Request) -> Entry:
+        meta = request.meta
+        ours = meta.pop(names.SLOT, None)
+        if ours is not None and meta.get("download_slot") == ours:
+            del meta["download_slot"]
+        row_id = self.next_id()
+        rank = (
+            SEED_RANK + row_id
+            if meta.get("is_start_request")
+            else row_id
+            if self._fifo
+            else -row_id
+        )
+        domain = meta.get("download_slot") or domain_key(request.url)
+        return Entry(
+            id=row_id, domain=domain, priority=request.priority, rank=rank, request=request
+        )
+
+    def _delay_s(self, request: Request, parent: Lease | None, domain: str, now: float) -> float:
+        """Seconds that *request* must wait: what its maker asked for, or its turn as a retry."""
+        asked = request.meta.pop(names.DELAY_S, None)
+        if asked is not None:
+            try:
+                return max(0.0, float(asked))
+            except (TypeError, ValueError):
+                logger.warning("Ignored %s=%r of %s: not a number", names.DELAY_S, asked, request)
+                return 0.0
+        attempt = request.meta.get("retry_times", 0)
+        if not attempt or parent is None or attempt <= parent.request.meta.get("retry_times", 0):
+            return 0.0
+        control = self._control
+        config = control.config
+        backoff_s = retry.delay_s(
+            attempt, base_s=config.retry_base_s, cap_s=config.retry_cap_s, u=control.draw()
+        )
+        record = control.domains.get(domain, now)
+        record.retries += 1
+        postponed_s = record.budget.reserve(now + backoff_s)
+        if postponed_s:
+            control.stats.inc_value(names.STAT_POSTPONED)
+        return backoff_s + postponed_s
+
+    def _hold(self, entry: Entry, parent: Lease, delay_s: float) -> None:
+        """Keep *entry* until *parent* is acknowledged: after a crash the parent runs again and yields it again."""
+        if delay_s:
+            entry.request.meta[names.DELAY_S] = delay_s
+        if len(parent.children) < self._control.held_in_memory or not self._control.ledger.put(
+            entry, State.HELD, parent=parent.id
+        ):
+            parent.children.append(entry)
+            return
+        entry.request = None
+        held = parent.held_on_disk.setdefault(entry.domain, [0, entry.priority, entry.rank])
+        held[0] += 1
+        if (-entry.priority, entry.rank) < (-held[1], held[2]):
+            held[1:] = entry.priority, entry.rank

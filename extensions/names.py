@@ -1,0 +1,42 @@
+"""Every name that users meet, once: meta keys, stats, finish reasons. docs/ lists them; a test compares."""
+
+from __future__ import annotations
+
+# Meta keys a spider may set.
+DELAY_S = "sluice_delay_s"  # keep this request for so many seconds before it goes
+
+# Meta keys that Sluice sets itself and reads back after a restart.
+SLOT = "sluice_slot"  # the download slot that the scheduler chose (a user's own download_slot has none)
+REFUSALS = "sluice_refusals"  # refused answers to this request so far; they spend no attempt
+REPEATS = "sluice_repeats"  # times a callback asked for its own URL again, in a row
+FIRST_AT = "sluice_first_at"  # wall-clock seconds of the first failure
+DEAD_LETTER = "sluice_dead_letter"  # id of the dead letter that this request replays
+
+# Finish reasons beside Scrapy's own.
+REASON_STORE = "store_failed"
+REASON_SINK = "sink_gone"
+REASON_DISK = "disk_full"
+REASON_SCHEDULER = "scheduler_failed"
+
+# Stats. `%s` stands for a reason, an outcome or a cause out of a bounded list.
+STAT_PARSED = "sluice/parsed"
+STAT_DUPLICATES = "dupefilter/filtered"
+STAT_SKIPPED = "sluice/skipped/%s"
+STAT_DEAD = "sluice/dead_letters/%s"
+STAT_DEAD_COUNT = "sluice/dead_letters"
+STAT_OUTCOME = "sluice/outcome/%s"
+STAT_SPILLED = "sluice/spilled"
+STAT_DELAYED = "sluice/delayed"
+STAT_REPLACED = "sluice/replaced"
+STAT_HANDED_OUT = "sluice/handed_out"
+STAT_ENQUEUED = "sluice/enqueued"
+STAT_MEMORY_ONLY = "sluice/memory_only"
+STAT_UNREADABLE = "sluice/unreadable"
+STAT_GATE_CLOSED = "sluice/gate_closed"
+STAT_PENDING_MAX = "sluice/pending_max"
+STAT_PENDING_LEFT = "sluice/pending_left"
+STAT_HOLDS = "sluice/holds"
+STAT_OUTAGES = "sluice/outages"
+STAT_RESULTS_LEFT = "sluice/results_left"
+STAT_RESUMED = "sluice/resumed"
+STAT_POSTPONED = "sluice/retries_postponed"

@@ -1,0 +1,114 @@
+"""Where a job's store is: in JOBDIR, or in a nameless temporary file that vanishes with the process."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from . import names
+from .deadletterpost import DeadLetterPost, PostHooks
+from .spiderargs import spider_arguments
+from .stores.deadletters import DeadLetterFile
+from .stores.sinks import make_sinks
+from .stores.sqlite import SqliteJobStore
+from .writer import ResultsWriter, WriterHooks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .control import Control
+    from .ledger import Ledger
+    from .stores.base import JobStore, Recovered
+    from .stores.deadletter_rows import Row
+
+STORE_NAME = "job.sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A job's store, and what it held."""
+
+    store: JobStore
+    durable: bool
+    recovered: Recovered
+
+
+def open_store(folder: str | None, *, spider: str) -> Opened:
+    """Open the store in *folder*; without one, or during `scrapy check`, a temporary one.
+
+    Raises:
+        StoreError: the folder's store cannot be used; the message names it and the remedy.
+    """
+    durable = folder is not None and not os.environ.get("SCRAPY_CHECK")
+    path = Path(folder) / STORE_NAME if durable and folder is not None else None
+    store = SqliteJobStore(path=path, durable=durable, spider=spider)
+    return Opened(store=store, durable=durable, recovered=store.open())
+
+
+def job_id(ledger: Ledger) -> str:
+    """Names the job in databases and dead letters, the same over all its starts."""
+    known = ledger.store.fact("job")
+    if known is not None:
+        return str(json.loads(known))
+    job = uuid.uuid4().hex
+    ledger.record("job", json.dumps(job))
+    ledger.commit()
+    return job
+
+
+async def open_post(
+    control: Control, revive: Callable[[Sequence[Row]], None], *, folder: str | None
+) -> DeadLetterPost | None:
+    """Open the dead-letter file; None where there is none.
+
+    Raises:
+        DeadLetterError: the file cannot be used; the message says what would do.
+    """
+    target = control.config.dead_letters
+    if target is None or os.environ.get("SCRAPY_CHECK"):
+        return None
+    ledger, spider = control.ledger, control.spider
+    post = DeadLetterPost(
+        file=DeadLetterFile(target.replace("%(spider)s", spider.name.replace("/", "_"))),
+        store=ledger.store,
+        hooks=PostHooks(record=control.record_soon, revive=revive, wants=lambda: not control.stopping),
+        job=job_id(ledger),
+        spider=spider.name,
+        arguments=spider_arguments(spider),
+        folder=os.path.abspath(folder) if folder else None,
+    )
+    await post.open()
+    return post
+
+
+async def open_writer(control: Control) -> ResultsWriter | None:
+    """Open the crawl's sinks; None where results go nowhere.
+
+    Raises:
+        SinkError, ValueError: a sink that cannot be used; the message says what would do.
+    """
+    config = control.config
+    if not config.results or os.environ.get("SCRAPY_CHECK"):
+        return None
+    ledger = control.ledger
+    job = job_id(ledger)
+    name = control.spider.name
+    writer = ResultsWriter(
+        store=ledger.store,
+        sinks=make_sinks(config.results, spider=name, job=job),
+        hooks=WriterHooks(
+            record=control.record_soon,
+            dead=control.bury_letter,
+            gone=lambda message: control.close_spider(names.REASON_SINK, message),
+            room=control.wake_soon,
+        ),
+        job=job,
+        spider=name,
+        bound=config.results_bound,
+    )
+    await writer.open()
+    return writer

@@ -1,0 +1,123 @@
+"""Retries with Scrapy's own meaning, settings and stats; the scheduler sends them later, within a budget.
+
+The rule it keeps: an attempt is spent only on a request that could have succeeded. An answer that refuses for being too fast,
+and a failure while this machine's own network is down, put the request back without spending one; both have bounds of their
+own (`SLUICE_MAX_REFUSALS`, `SLUICE_GIVE_UP_AFTER_S`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from scrapy.downloadermiddlewares.retry import get_retry_request
+from scrapy.exceptions import NotConfigured
+from scrapy.utils.misc import load_object
+from scrapy.utils.response import response_status_message
+
+from . import names
+from .control import Control
+from .policy.outcome import Outcome
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from .leases import Lease
+
+
+class RetryMiddleware:
+    """In the place of Scrapy's own. Which failures are retried, and how often, is what Scrapy's settings say."""
+
+    def __init__(
+        self,
+        *,
+        control: Control,
+        max_retry_times: int,
+        retry_codes: frozenset[int],
+        exceptions: tuple[type[Exception], ...],
+        priority_adjust: int,
+        give_up_log_level: str,
+    ) -> None:
+        self._control = control
+        self._max_retry_times = max_retry_times
+        self._retry_codes = retry_codes
+        self._exceptions = exceptions
+        self._priority_adjust = priority_adjust
+        self._give_up_log_level = give_up_log_level
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Read Scrapy's retry settings."""
+        settings = crawler.settings
+        control = crawler.get_extension(Control)
+        if control is None or not settings.getbool("RETRY_ENABLED"):
+            raise NotConfigured
+        return cls(
+            control=control,
+            max_retry_times=settings.getint("RETRY_TIMES"),
+            retry_codes=frozenset(int(code) for code in settings.getlist("RETRY_HTTP_CODES")),
+            exceptions=tuple(
+                load_object(e) if isinstance(e, str) else e
+                for e in settings.getlist("RETRY_EXCEPTIONS")
+            ),
+            priority_adjust=settings.getint("RETRY_PRIORITY_ADJUST"),
+            give_up_log_level=settings["RETRY_GIVE_UP_LOG_LEVEL"],
+        )
+
+    def process_response(self, request: Request, response: Response) -> Request | Response:
+        """Retry by status."""
+        if request.meta.get("dont_retry"):
+            return response
+        lease = self._control.lease_of(request)
+        if lease is not None and lease.outcome is Outcome.REFUSED:
+            return self._refused(request, lease, response.status) or response
+        if response.status in self._retry_codes:
+            return self._retry(request, lease, response_status_message(response.status)) or response
+        return response
+
+    def process_exception(self, request: Request, exception: Exception) -> Request | None:
+        """Retry by exception."""
+        if request.meta.get("dont_retry") or not isinstance(exception, self._exceptions):
+            return None
+        lease = self._control.lease_of(request)
+        if lease is not None and self._control.outage.out(self._control.now()):
+            again = request.copy()
+            again.dont_filter = True
+            self._control.stats.inc_value("sluice/outage_retries")
+            return again
+        return self._retry(request, lease, exception)
+
+    def _refused(self, request: Request, lease: Lease, status: int) -> Request | None:
+        """Put *request* back without spending an attempt; the governor knows when its domain may be asked again."""
+        control = self._control
+        refusals = request.meta.get(names.REFUSALS, 0) + 1
+        if refusals > control.config.max_refusals or lease.domain.given_up is not None:
+            control.stats.inc_value("retry/max_reached")
+            return None
+        again = request.copy()
+        again.dont_filter = True
+        again.meta[names.REFUSALS] = refusals
+        again.meta.setdefault(names.FIRST_AT, control.now_at())
+        control.stats.inc_value("retry/count")
+        control.stats.inc_value(f"retry/reason_count/{response_status_message(status)}")
+        return again
+
+    def _retry(
+        self, request: Request, lease: Lease | None, reason: str | Exception
+    ) -> Request | None:
+        if lease is None:
+            # robots.txt, media: `download_async` would send the retry at once, with nobody to hold it back.
+            return None
+        meta = request.meta
+        again = get_retry_request(
+            request,
+            reason=reason,
+            spider=self._control.spider,
+            max_retry_times=meta.get("max_retry_times", self._max_retry_times),
+            priority_adjust=meta.get("priority_adjust", self._priority_adjust),
+            give_up_log_level=meta.get("give_up_log_level", self._give_up_log_level),
+        )
+        if again is not None:
+            again.meta.setdefault(names.FIRST_AT, self._control.now_at())
+        return again

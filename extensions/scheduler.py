@@ -1,0 +1,273 @@
+"""The scheduler: caps what is pending, hands out what may go, and never hangs or forgets.
+
+The rule it keeps: an exception in here is a dead letter or a named close of the spider. Scrapy's engine would otherwise stop
+asking, or end with "finished" and exit code 0.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from typing import TYPE_CHECKING, Self
+
+from scrapy.core.scheduler import BaseScheduler
+from scrapy.exceptions import NotConfigured
+from scrapy.utils.asyncio import call_later, run_in_thread
+from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.job import job_dir
+
+from . import compat, names
+from .codec import RequestCodec, Unreadable
+from .control import SENTINEL, Control
+from .dispatch import Dispatch
+from .flush import Flusher
+from .intake import Intake
+from .ledger import Ledger
+from .lineage import current_lease, enter_lease
+from .opening import open_post, open_store, open_writer
+from .policy.frontier import Entry
+from .stores.base import StagedItem
+
+if TYPE_CHECKING:
+    from scrapy import Request, Spider
+    from scrapy.crawler import Crawler
+    from scrapy.utils.asyncio import CallLaterResult
+    from twisted.internet.defer import Deferred
+
+    from collections.abc import Sequence
+
+    from .domains import Domain
+    from .stores.base import Recovered
+    from .stores.deadletter_rows import Row
+
+logger = logging.getLogger(__name__)
+
+TRANSIENT_META = ("download_latency", names.SLOT)
+"""Meta keys that mean nothing after a restart."""
+
+
+class Scheduler(BaseScheduler):
+    """Scrapy's scheduler interface over the control room.
+
+    Args:
+        control: The crawl's control room.
+        fifo: Whether links of equal priority go first in, first out.
+        folder: JOBDIR; None for a job that need not outlive the process.
+    """
+
+    def __init__(self, *, control: Control, fifo: bool, folder: str | None) -> None:
+        self._control = control
+        self._fifo = fifo
+        self._folder = folder
+        self._dispatch = Dispatch(control)
+        self._intake: Intake | None = None
+        self._flusher: Flusher | None = None
+        self._timer: CallLaterResult | None = None
+        self._timer_due = math.inf
+        self._failed = False
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Read Scrapy's own settings for the order of links and the job's folder."""
+        control = crawler.get_extension(Control)
+        if control is None:
+            raise NotConfigured("SCHEDULER is Sluice's, but its extension is not enabled")
+        queue = str(crawler.settings["SCHEDULER_MEMORY_QUEUE"])
+        return cls(control=control, fifo="Fifo" in queue, folder=job_dir(crawler.settings))
+
+    # -- Scrapy's interface --------------------------------------------------------------------------------------------
+
+    def open(self, spider: Spider) -> Deferred[None]:
+        """Open the job and take over what a run before left."""
+        return deferred_from_coro(self._open(spider))
+
+    def close(self, reason: str) -> Deferred[None]:
+        """Commit, carry what is ready, and leave the rest for the next start."""
+        return deferred_from_coro(self._close(reason))
+
+    def has_pending_requests(self) -> bool:
+        """Is there anything that a further call of `next_request` could bring?"""
+        control = self._control
+        if self._failed or self._flusher is None:
+            return False
+        waits = control.pending or self._flusher.is_busy
+        return bool(waits or (control.post is not None and control.post.has_more))
+
+    def enqueue_request(self, request: Request) -> bool:
+        """Take in *request*; False: a duplicate."""
+        if request is SENTINEL:
+            return True
+        if self._intake is None:
+            raise RuntimeError("the scheduler is not open")
+        try:
+            return self._intake.take(request)
+        except Exception:
+            logger.exception("Could not take in %s: it becomes a dead letter", request)
+            self._bury_untaken(request)
+            return True
+        finally:
+            if self._flusher is not None:
+                self._flusher.note_change()
+
+    def next_request(self) -> Request | None:
+        """The next request that may go now; None: none may, and a timer or an event will tell when."""
+        enter_lease(None)
+        if self._failed or self._flusher is None:
+            return None
+        now = self._control.now()
+        try:
+            lease = self._dispatch.next(now)
+        except Exception:
+            logger.exception("The scheduler failed; the crawl is closed, what is pending is kept")
+            self._fail(names.REASON_SCHEDULER)
+            return None
+        self._flusher.note_change()
+        if lease is None:
+            self._set_timer(self._dispatch.next_due())
+            return None
+        enter_lease(lease.id)
+        return lease.request
+
+    def stage_item(self, payload: str) -> None:
+        """Keep a finished item, strict JSON text, until the request that it came from is acknowledged."""
+        self._control.ledger.stage(StagedItem(payload=payload, request_id=current_lease()))
+        if self._flusher is not None:
+            self._flusher.note_change()
+
+    # -- sight ---------------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return self._control.pending
+
+    @property
+    def control(self) -> Control:
+        """The crawl's control room."""
+        return self._control
+
+    @property
+    def dispatch(self) -> Dispatch:
+        """Tells why nothing was handed out."""
+        return self._dispatch
+
+    def governor(self, domain: str) -> object | None:
+        """The governor of *domain*, for those who want to show what it found."""
+        record: Domain | None = self._control.domains.find(domain)
+        return None if record is None else record.governor
+
+    # -- opening and closing -------------------------------------------------------------------------------------------
+
+    async def _open(self, spider: Spider) -> None:
+        control = self._control
+        opened = open_store(self._folder, spider=spider.name)
+        ledger = Ledger(
+            store=opened.store,
+            durable=opened.durable,
+            codec=RequestCodec(spider=spider, transient_meta=TRANSIENT_META),
+            on_unstorable=control.unstorable,
+        )
+        self._flusher = Flusher(control=control, ledger=ledger, fail=self._fail)
+        control.open_job(ledger, wake=self._wake, flush_soon=self._flusher.soon)
+        self._intake = Intake(
+            control, first_id=opened.recovered.last_id, links_first_in_first_out=self._fifo
+        )
+        self._take_over(opened.recovered)
+        if control.foreign_filter is not None and hasattr(control.foreign_filter, "open"):
+            control.foreign_filter.open()
+        control.writer = await open_writer(control)
+        control.post = await open_post(control, self._revive, folder=self._folder)
+        self._flusher.open()
+
+    def _take_over(self, recovered: Recovered) -> None:
+        control = self._control
+        for backlog in recovered.backlogs:
+            control.frontier.note_on_disk(
+                backlog.domain, backlog.count, backlog.best_priority, backlog.best_rank
+            )
+        if recovered.delayed and recovered.next_due_at is not None:
+            wait_s = max(0.0, recovered.next_due_at - control.now_at())
+            control.delays.note_on_disk(recovered.delayed, control.now() + wait_s)
+        for row in recovered.crashed:
+            entry = Entry(
+                id=row.id,
+                domain=row.domain,
+                priority=row.priority,
+                rank=row.rank,
+                request=row.payload,
+                stored=True,
+                crashes=row.crashes,
+            )
+            control.bury_entry(entry, "crashed the process", f"{row.crashes} processes died")
+        if recovered.resumed:
+            control.stats.set_value(names.STAT_RESUMED, control.pending)
+            logger.info("Resumed %s with %d requests pending", self._folder, control.pending)
+
+    async def _close(self, reason: str) -> None:
+        self._control.stopping = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        flusher, self._flusher = self._flusher, None
+        if flusher is None:
+            return
+        control = self._control
+        control.stats.set_value(names.STAT_PENDING_LEFT, control.pending)
+        if control.foreign_filter is not None and hasattr(control.foreign_filter, "close"):
+            control.foreign_filter.close(reason)
+        control.ledger.record("finish_reason", json.dumps(reason))
+        await flusher.close()
+        await run_in_thread(control.ledger.store.close)
+
+    def _revive(self, rows: Sequence[Row]) -> None:
+        """Requested dead letters come back."""
+        control = self._control
+        if self._intake is None or self._flusher is None:
+            return
+        for row in rows:
+            try:
+                self._intake.revive(row)
+            except Unreadable as error:
+                control.bury_letter(control.letters.again(row, detail=str(error)))
+        self._flusher.soon()
+        self._wake()
+
+    # -- waking --------------------------------------------------------------------------------------------------------
+
+    def _wake(self) -> None:
+        compat.wake(self._control.engine, SENTINEL)
+
+    def _set_timer(self, due: float) -> None:
+        """One timer, for the first thing that is due."""
+        if self._timer is not None:
+            if due >= self._timer_due:
+                return
+            self._timer.cancel()
+            self._timer = None
+        if due == math.inf:
+            return
+        self._timer_due = due
+        self._timer = call_later(max(0.0, due - self._control.now()), self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        self._timer_due = math.inf
+        if self._flusher is not None:
+            self._wake()
+
+    # -- when something goes wrong -------------------------------------------------------------------------------------
+
+    def _bury_untaken(self, request: Request) -> None:
+        control = self._control
+        if self._intake is None:
+            return
+        entry = Entry(id=self._intake.next_id(), domain="", priority=0, rank=0, request=request)
+        control.bury_entry(entry, "not taken in", "see the log for the exception")
+
+    def _fail(self, reason: str) -> None:
+        """Close the spider with *reason*; what is pending stays in the job."""
+        if self._failed:
+            return
+        self._failed = True
+        engine = self._control.engine
+        if engine.spider is not None:
+            deferred_from_coro(engine.close_spider_async(reason=reason))

@@ -1,0 +1,61 @@
+"""Holds seeds back while enough is pending; links never wait.
+
+The rule it keeps: the next seed is drawn from `start()` only when there is room for it, so that what it carries (a
+time-limited token, a timestamp) is fresh when it is sent. Holding back callback output instead would deadlock the engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Self
+
+from scrapy.exceptions import NotConfigured
+
+from . import names
+from .control import Control
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from scrapy.crawler import Crawler
+
+LOOK_AGAIN_S = 0.05
+"""How often a closed gate looks: what opens it (a page parsed, a writer that caught up) sends no signal."""
+
+
+class StartGate:
+    """Spider middleware around `start()`."""
+
+    def __init__(self, *, control: Control) -> None:
+        self._control = control
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Find the crawl's control room."""
+        control = crawler.get_extension(Control)
+        if control is None:
+            raise NotConfigured
+        return cls(control=control)
+
+    async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Yield what *start* yields, each when there is room for it."""
+        if self._control.config.replay_only:
+            return
+        while True:
+            await self._room()
+            try:
+                yield await anext(start)
+            except StopAsyncIteration:
+                return
+
+    async def _room(self) -> None:
+        control = self._control
+        if self._is_open():
+            return
+        control.stats.inc_value(names.STAT_GATE_CLOSED)
+        while not self._is_open():  # noqa: ASYNC110 - see LOOK_AGAIN_S
+            await asyncio.sleep(LOOK_AGAIN_S)
+
+    def _is_open(self) -> bool:
+        control = self._control
+        return control.gate.is_open(control.pending_for_gate()) and not control.results_too_deep()

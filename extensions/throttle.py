@@ -1,0 +1,160 @@
+"""Measures every answer and tells the domain's governor. It never waits, drops or changes anything.
+
+The rule it keeps: the middleware measures, the scheduler enforces. Sleeping here would hold a place that a healthy domain
+could use.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Self
+
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    NotConfigured,
+    ResponseDataLossError,
+)
+
+from . import names
+from .control import Control
+from .policy.outcome import Outcome
+from .policy.retry_after import parse_retry_after
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from .domains import Domain
+    from .leases import Lease
+
+logger = logging.getLogger(__name__)
+
+OVERLOAD_STATUSES = frozenset({500, 502, 503, 504, 520, 521, 522, 523, 524, 408})
+"""Answers that say "too much" without saying when to come back. 500 is among them: many frameworks answer it when their
+workers or their database pool run out, and a single one moves little."""
+
+NETWORK_FAILURES = (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    ResponseDataLossError,
+    OSError,
+)
+
+
+class ThrottleMiddleware:
+    """Stands between decompression and retry, so that it sees whole pages, and each answer before it is retried."""
+
+    def __init__(self, *, control: Control) -> None:
+        self._control = control
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Find the crawl's control room."""
+        control = crawler.get_extension(Control)
+        if control is None:
+            raise NotConfigured
+        return cls(control=control)
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        """Classify *response*."""
+        lease = self._control.lease_of(request)
+        if lease is None or lease.ticket is None:
+            return response
+        wait_s: float | None = None
+        if "cached" in response.flags:
+            outcome = Outcome.IGNORED
+        else:
+            if response.status in {429, 503}:
+                wait_s = self._retry_after_s(response)
+            outcome = classify(response.status, asks_to_wait=wait_s is not None)
+            self._control.outage.record(
+                lease.domain.name, ok=True, network_failure=False, now=self._control.now()
+            )
+        self._tell(lease, outcome, request, wait_s)
+        return response
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        """Classify a failure to get any response."""
+        lease = self._control.lease_of(request)
+        if lease is None or lease.ticket is None or not isinstance(exception, NETWORK_FAILURES):
+            return
+        control = self._control
+        was_out = control.outage.out(control.now())
+        control.outage.record(lease.domain.name, ok=False, network_failure=True, now=control.now())
+        if control.outage.out(control.now()) and not was_out:
+            control.stats.inc_value(names.STAT_OUTAGES)
+            logger.warning(
+                "Every domain fails: this machine's own network seems down."
+                " Only probes go out until one is answered; no request loses an attempt"
+            )
+        self._tell(lease, Outcome.OVERLOADED, request, None)
+
+    def _retry_after_s(self, response: Response) -> float | None:
+        values = [bytes(v) for v in response.headers.getlist("Retry-After")]
+        if not values:
+            return None
+        date = response.headers.get("Date")
+        return parse_retry_after(
+            values, now_at=self._control.now_at(), server_date=bytes(date) if date else None
+        )
+
+    def _tell(self, lease: Lease, outcome: Outcome, request: Request, wait_s: float | None) -> None:
+        control = self._control
+        now = control.now()
+        ticket, lease.ticket = lease.ticket, None
+        if ticket is None:
+            return
+        domain = lease.domain
+        lease.outcome = outcome
+        latency_s = request.meta.get("download_latency")
+        if latency_s is None:
+            latency_s = now - lease.sent_due
+        held_before = domain.governor.held_until
+        domain.governor.finished(ticket, outcome, now, latency_s=latency_s, retry_after_s=wait_s)
+        control.stats.inc_value(names.STAT_OUTCOME % outcome.value)
+        self._judge(domain, outcome, now, wait_s)
+        held = domain.governor.held_until
+        if held is not None and held_before is None:
+            control.stats.inc_value(names.STAT_HOLDS)
+
+    def _judge(self, domain: Domain, outcome: Outcome, now: float, wait_s: float | None) -> None:
+        """Is the domain's patience, or ours, at its end?"""
+        control = self._control
+        if outcome is Outcome.SUCCESS or outcome is Outcome.IGNORED:
+            domain.patience_due = float("inf")
+            domain.pages += 1
+            return
+        if outcome is Outcome.REFUSED:
+            domain.refused += 1
+        limit_s = control.config.give_up_after_s
+        if domain.patience_due == float("inf"):
+            domain.patience_due = now + limit_s
+        if wait_s is not None:
+            if wait_s > control.config.max_retry_after_s:
+                control.give_up(domain.name, "parked")
+                return
+            domain.patience_due = max(domain.patience_due, now + wait_s + limit_s)
+        if now >= domain.patience_due:
+            control.give_up(domain.name, "refused" if outcome is Outcome.REFUSED else "unreachable")
+
+
+def classify(status: int, *, asks_to_wait: bool) -> Outcome:
+    """What a response's status says about the host's capacity.
+
+    Args:
+        status: HTTP status.
+        asks_to_wait: Whether it carries a usable Retry-After.
+    """
+    if status == 429 or (status == 503 and asks_to_wait):  # noqa: PLR2004 - HTTP's own numbers
+        return Outcome.REFUSED
+    if status in OVERLOAD_STATUSES:
+        return Outcome.OVERLOADED
+    if 200 <= status < 300:  # noqa: PLR2004
+        return Outcome.SUCCESS
+    return Outcome.IGNORED
