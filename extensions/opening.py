@@ -75,11 +75,13 @@ async def open_post(
     post = DeadLetterPost(
         file=DeadLetterFile(target.replace("%(spider)s", spider.name.replace("/", "_"))),
         store=ledger.store,
-        hooks=PostHooks(record=control.record_soon, revive=revive, wants=lambda: not control.stopping),
+        hooks=PostHooks(
+            record=control.record_soon, revive=revive, wants=lambda: not control.stopping
+        ),
         job=job_id(ledger),
         spider=spider.name,
         arguments=spider_arguments(spider),
-        folder=os.path.abspath(folder) if folder else None,
+        folder=str(Path(folder).absolute()) if folder else None,
     )
     await post.open()
     return post

@@ -1,0 +1,1 @@
+"""Scrapy commands: Sluice's own, and stock ones that it replaces."""

@@ -1,0 +1,1 @@
+"""I/O behind protocols; knows neither Scrapy nor Twisted."""
