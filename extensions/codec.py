@@ -1,4 +1,4 @@
-"""Requests as JSON and back: what a crash, another process or a dead letter's replay needs, and nothing that runs.
+"""Requests as JSON and back: for a crash, another process, a replay; with nothing in it that runs.
 
 The rule it keeps: a request comes back as it was when it was yielded, or is refused by the name of
 the field that cannot be stored. Only what differs from a plain `Request` is written. Loading runs
@@ -31,7 +31,7 @@ _JSON: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _SCALARS: Final = frozenset({str, int, float, bool, type(None), bytes})
 
 
-class Unserialisable(Exception):  # noqa: N818 (a finding about a request)
+class Unserialisable(Exception):
     """A request that cannot be stored.
 
     Attributes:
@@ -45,8 +45,8 @@ class Unserialisable(Exception):  # noqa: N818 (a finding about a request)
         self.why = why
 
 
-class Unreadable(Exception):  # noqa: N818
-    """A stored request that cannot be made again: torn, tampered with, or its callback or class is gone.
+class Unreadable(Exception):
+    """A stored request that cannot be made again: torn, tampered with, or made for other code.
 
     Attributes:
         reason: Short, for a dead letter.
@@ -219,7 +219,7 @@ class RequestCodec:
         cls = self._request_class(plain["class"]) if "class" in plain else Request
         known = _OWN_FIELDS.union(cls.attributes)
         if not plain.keys() <= known:
-            raise Unreadable(f"corrupt payload: unknown field {sorted(plain.keys() - known)[0]!r}")
+            raise Unreadable(f"corrupt payload: unknown field {min(plain.keys() - known)!r}")
         state = plain.pop("state", None)
         plain.pop("format", None)
         headers = plain.pop("headers", None)
@@ -258,7 +258,7 @@ class RequestCodec:
         return found
 
     def _method(self, name: Any) -> Callable[..., Any]:
-        """The spider's method *name*; never what every spider has, save `parse`, nor a dunder, nor a property."""
+        """The spider's method *name*: not what every spider has (but `parse`), no property."""
         method = self._methods.get(name) if type(name) is str else None
         if method is not None:
             return method
@@ -279,7 +279,7 @@ class RequestCodec:
 
 
 def holds_mutables(request: Request) -> bool:
-    """May values inside *request* change after it was yielded? Then a live copy and a stored one can differ."""
+    """May values inside *request* change after the yield, so that a stored copy differs?"""
     for values in (request.meta, request.cb_kwargs):
         for value in values.values():
             if type(value) not in _SCALARS:

@@ -2,7 +2,8 @@
 
 The rule it keeps: a value either comes back equal, type and all, or is refused by name when it is
 written. JSON's own types stand for themselves; others are objects with a tag, such as
-``{"$": "tuple", "v": [...]}``. A user's dict that has a ``"$"`` key, or keys that are no strings, is written as tagged pairs, so no data can pose as a tag.
+``{"$": "tuple", "v": [...]}``. A user's dict that has a ``"$"`` key, or keys
+that are no strings, is written as tagged pairs, so no data can pose as a tag.
 
 Classes (dataclasses, items, named tuples, enums) are found among the modules that are already
 imported, only in trusted packages, and are filled field by field: neither an import nor
@@ -32,7 +33,7 @@ _MAX_DEPTH: Final = 64
 _ITSELF: Final = (str, int, bool, type(None))
 
 
-class NotPlain(Exception):  # noqa: N818 (a finding about a value)
+class NotPlain(Exception):
     """A value that JSON cannot carry.
 
     Attributes:
@@ -46,8 +47,8 @@ class NotPlain(Exception):  # noqa: N818 (a finding about a value)
         self.why = why
 
 
-class BadTag(Exception):  # noqa: N818
-    """Tagged text that does not stand for a value: tampered with, torn, or of a class that is gone."""
+class BadTag(Exception):
+    """Tagged text that stands for no value: tampered with, torn, or of a class that is gone."""
 
 
 class PlainJson:
@@ -160,7 +161,7 @@ class PlainJson:
         module_name, _, qualname = name.partition(":")
         if module_name.partition(".")[0] not in self._packages:
             raise problem(
-                f"class {name} is of no trusted package (trusted: {', '.join(sorted(self._packages))})"
+                f"class {name} is of no trusted package ({', '.join(sorted(self._packages))})"
             )
         found = imported(module_name, qualname)
         if not isinstance(found, type):
@@ -169,7 +170,7 @@ class PlainJson:
 
 
 def imported(module_name: str, qualname: str) -> Any:
-    """What *qualname* is in a module that is already imported; None where there is no such thing."""
+    """What *qualname* is in a module that is already imported; None if there is no such."""
     found: Any = sys.modules.get(module_name)
     for part in qualname.split("."):
         found = getattr(found, "__dict__", {}).get(part)
@@ -201,7 +202,7 @@ def _made(cls: type, values: dict[str, Any]) -> Any:
         return cls[values["name"]]
     if issubclass(cls, Item):
         if unknown := values.keys() - cls.fields.keys():
-            raise BadTag(f"{_class_name(cls)} has no field {sorted(unknown)[0]!r} (any more)")
+            raise BadTag(f"{_class_name(cls)} has no field {min(unknown)!r} (any more)")
         item = cls()
         for name, value in values.items():
             item[name] = value
@@ -209,7 +210,7 @@ def _made(cls: type, values: dict[str, Any]) -> Any:
     if dataclasses.is_dataclass(cls):
         names = {f.name for f in dataclasses.fields(cls)}
         if unknown := values.keys() - names:
-            raise BadTag(f"{_class_name(cls)} has no field {sorted(unknown)[0]!r} (any more)")
+            raise BadTag(f"{_class_name(cls)} has no field {min(unknown)!r} (any more)")
         made = object.__new__(cls)
         for name, value in values.items():
             object.__setattr__(made, name, value)

@@ -461,7 +461,7 @@ def test_any_plain_value_survives(meta: dict[str, Any]) -> None:
     dont_filter=st.booleans(),
     path=st.text(max_size=20),
 )
-def test_any_request_survives(
+def test_any_request_survives(  # noqa: PLR0917
     method: str,
     body: bytes,
     headers: dict[str, list[bytes]],

@@ -70,7 +70,7 @@ class Holder:
 
 
 class JobLock:
-    """The lock of one job folder; at most one live `JobLock` holds it, in this process or any other."""
+    """The lock of one job folder: one live `JobLock` at most holds it, over all processes."""
 
     def __init__(self, *, path: Path, spider: str = "") -> None:
         self._path = path
@@ -154,7 +154,7 @@ class JobLock:
 
 
 def holder_of(path: Path) -> Holder | None:
-    """Who holds the lock file *path* now? None: nobody. Changes nothing, and never makes the file."""
+    """Who holds the lock file *path* now? None: nobody. Changes nothing, makes no file."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

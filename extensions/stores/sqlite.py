@@ -1,4 +1,4 @@
-"""A job in one SQLite file: what it has seen, what waits, what is in flight, what has not left it yet.
+"""A job in one SQLite file: seen, waiting, in flight, and not yet delivered.
 
 The rule it keeps: a commit is all or nothing, and so are the counters, which live in a row beside
 the rows that they count. Reads walk an index and stop. The driver's transaction is open only inside
@@ -12,7 +12,7 @@ import sqlite3
 import tempfile
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -30,6 +30,8 @@ from .base import (
     StoreError,
 )
 from .joblock import JobLock
+from .sqlitechanges import Changes
+from .sqliterows import DEAD, REQUEST, Tally, requests
 from .sqliteseen import SeenTable
 
 if TYPE_CHECKING:
@@ -38,19 +40,16 @@ if TYPE_CHECKING:
 STORE_FILE: Final = "job.sqlite"
 LOCK_FILE: Final = "job.lock"
 
-_MAX_INT: Final = (1 << 63) - 1
 _CHECKPOINT_BYTES: Final = 4 << 20
 
-_ROW = "id, domain, priority, rank, payload, state, due_at, parent, crashes"
-_INSERT = f"INSERT INTO request ({_ROW}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 (constants)
 _TAKE_FIRST = f"""
     UPDATE request SET state = 1 WHERE id IN (
         SELECT id FROM request WHERE state = 0 AND domain = ? ORDER BY priority DESC, rank LIMIT ?
-    ) RETURNING {_ROW}"""  # noqa: S608
+    ) RETURNING {REQUEST}"""  # noqa: S608
 _TAKE_DUE = f"""
     UPDATE request SET state = 1, due_at = NULL WHERE id IN (
         SELECT id FROM request WHERE state = 3 AND due_at <= ? ORDER BY due_at LIMIT ?
-    ) RETURNING {_ROW}"""  # noqa: S608
+    ) RETURNING {REQUEST}"""  # noqa: S608
 _BACKLOGS = """
     SELECT domain, count(*),
         (SELECT priority FROM request WHERE state = 0 AND domain = a.domain
@@ -58,40 +57,6 @@ _BACKLOGS = """
         (SELECT rank FROM request WHERE state = 0 AND domain = a.domain
          ORDER BY priority DESC, rank LIMIT 1)
     FROM request AS a WHERE state = 0 GROUP BY domain"""
-_DEAD = (
-    "uid, kind, key, spider, url, domain, reason, detail, attempts, status, exception, first_at, last_at, payload, "
-    "dead_letter_id"
-)
-_INSERT_DEAD = f"INSERT OR IGNORE INTO dead (id, {_DEAD}) VALUES (?{', ?' * 15})"  # noqa: S608
-
-
-@dataclass(slots=True)
-class Tally:
-    """The one row of counters, in its table's order."""
-
-    pending: int = 0
-    window: int = 0
-    leased: int = 0
-    delayed: int = 0
-    held: int = 0
-    seen: int = 0
-    outbox: int = 0
-    dead: int = 0
-    done: int = 0
-    last_id: int = 0
-    last_item: int = 0
-    last_dead: int = 0
-
-    def add(self, state: State, n: int = 1) -> None:
-        """*n* more rows in *state* (fewer, when negative)."""
-        name = _COUNTER_OF[state]
-        setattr(self, name, getattr(self, name) + n)
-
-
-_COUNTER_OF: Final = ("pending", "window", "leased", "delayed", "held")
-_TALLY_NAMES: Final = tuple(Tally.__slots__)
-_READ_TALLY = f"SELECT {', '.join(_TALLY_NAMES)} FROM tally"  # noqa: S608
-_WRITE_TALLY = f"UPDATE tally SET {', '.join(n + ' = ?' for n in _TALLY_NAMES)}, clock_at = ?"  # noqa: S608
 
 
 class SqliteJobStore:
@@ -201,7 +166,7 @@ class SqliteJobStore:
         return self._recover(con, existed)
 
     def close(self) -> None:
-        """Commit nothing, close everything, release the lock. Closing folds the log back: call it in a thread."""
+        """Commit nothing, close everything, release the lock. Called in a thread: folds the log."""
         with self._mutex, self._checkpointing:
             con, self._con = self._con, None
             try:
@@ -221,7 +186,7 @@ class SqliteJobStore:
     # --- recovery ---------------------------------------------------------------------------------
 
     def _recover(self, con: sqlite3.Connection, existed: bool) -> Recovered:
-        tally = Tally(*con.execute(_READ_TALLY).fetchone())
+        tally = Tally.read(con)
         con.execute("BEGIN IMMEDIATE")
         try:
             con.execute("UPDATE request SET state = 0 WHERE state IN (1, 2) AND state = 1")
@@ -232,14 +197,14 @@ class SqliteJobStore:
             )
             con.execute("DELETE FROM request WHERE state = 4")
             self._mend_delays(con)
-            crashed = _requests(con.execute(f"SELECT {_ROW} FROM request WHERE state IN (1, 2)"))  # noqa: S608
+            crashed = requests(con.execute(f"SELECT {REQUEST} FROM request WHERE state IN (1, 2)"))  # noqa: S608
             backlogs = [DomainBacklog(*row) for row in con.execute(_BACKLOGS)]
             delayed, next_due_at = con.execute(
                 "SELECT count(*), min(due_at) FROM request WHERE state = 3"
             ).fetchone()
             tally.pending = sum(b.count for b in backlogs)
             tally.window, tally.leased, tally.delayed, tally.held = 0, len(crashed), delayed, 0
-            self._write_tally(con, tally)
+            tally.write(con, self._clock())
             con.execute("COMMIT")
         except BaseException:
             _roll_back(con)
@@ -257,7 +222,7 @@ class SqliteJobStore:
         )
 
     def _mend_delays(self, con: sqlite3.Connection) -> None:
-        """A clock that was set back since the last commit must not stretch delays: shift them by as much.
+        """Shift delays by as much as the clock was set back since the last commit.
 
         A clock set forward makes them due early, which delays nothing.
         """
@@ -267,7 +232,7 @@ class SqliteJobStore:
             con.execute("UPDATE request SET due_at = due_at - ? WHERE state = 3", (back_s,))
 
     def _clock(self) -> float:
-        """Wall-clock seconds that no change of the system's clock moves while this process lives."""
+        """Wall-clock seconds, deaf to changes of the system's clock while this process lives."""
         return time.monotonic() + self._clock_offset_s
 
     # --- the way in -------------------------------------------------------------------------------
@@ -283,117 +248,27 @@ class SqliteJobStore:
                 raise sqlitefile.named(e, self._path) from e
 
     def commit(self, batch: Batch) -> None:
-        """Apply *batch* in one transaction. On an error nothing of it is applied, and it may be tried again."""
+        """Apply *batch* in one transaction; on an error nothing of it: it may be tried again."""
         with self._mutex, sqlitefile.named_errors(self._path):
             con = self._connection()
             self._check_file()
-            tally = replace(self._tally)
-            live: dict[int, State | None] = {}
+            changes = Changes(con, self._tally, self._live)
             new: list[bytes] = []
             con.execute("BEGIN IMMEDIATE")
             try:
                 if batch.seen:
                     new = self._seen.append(con, batch.seen)
-                    tally.seen += len(new)
-                self._apply(con, batch, tally, live)
-                self._write_tally(con, tally)
+                    changes.tally.seen += len(new)
+                changes.apply(batch)
+                changes.tally.write(con, self._clock())
                 con.execute("COMMIT")
             except BaseException:
                 _roll_back(con)
                 raise
-            self._tally = tally
+            self._tally = changes.tally
+            changes.settle()
             self._seen.appended(new)
-            for id_, state in live.items():
-                if state is None:
-                    self._live.pop(id_, None)
-                else:
-                    self._live[id_] = state
             self._commits_since_checkpoint += 1
-
-    def _apply(
-        self, con: sqlite3.Connection, batch: Batch, tally: Tally, live: dict[int, State | None]
-    ) -> None:
-        if batch.inserts:
-            con.executemany(_INSERT, [_row(r) for r in batch.inserts])
-            for r in batch.inserts:
-                tally.add(r.state)
-                live[r.id] = r.state if r.state in _LIVE else None
-            tally.last_id = max(tally.last_id, max(r.id for r in batch.inserts))
-        if batch.moved:
-            self._count_moves(con, batch.moved, tally, live)
-            con.executemany(
-                "UPDATE request SET state = ?, due_at = NULL, parent = NULL WHERE id = ?",
-                batch.moved,
-            )
-        if batch.delayed:
-            moves = [(State.DELAYED, id_) for _, id_ in batch.delayed]
-            self._count_moves(con, moves, tally, live)
-            con.executemany(
-                "UPDATE request SET state = 3, due_at = ?, parent = NULL WHERE id = ?",
-                batch.delayed,
-            )
-        if batch.done:
-            self._acknowledge(con, batch.done, tally, live)
-        if batch.items:
-            first = tally.last_item + 1
-            rows = [(i, s.request_id, s.payload) for i, s in enumerate(batch.items, first)]
-            con.executemany("INSERT INTO outbox VALUES (?, ?, ?)", rows)
-            tally.last_item += len(rows)
-            tally.outbox += len(rows)
-        if batch.dead:
-            first = tally.last_dead + 1
-            letters = [_dead_row(i, d) for i, d in enumerate(batch.dead, first)]
-            tally.dead += con.executemany(_INSERT_DEAD, letters).rowcount
-            tally.last_dead += len(letters)
-        if batch.facts:
-            con.executemany("INSERT OR REPLACE INTO fact VALUES (?, ?)", batch.facts.items())
-
-    def _acknowledge(
-        self, con: sqlite3.Connection, done: list[int], tally: Tally, live: dict[int, State | None]
-    ) -> None:
-        for id_ in dict.fromkeys(done):
-            state = self._state_of(con, id_, live)
-            if state is not None:
-                tally.add(state, -1)
-                tally.done += 1
-            live[id_] = None
-        ids = [(id_,) for id_ in done]
-        con.executemany("DELETE FROM request WHERE id = ?", ids)
-        if tally.held:
-            freed = con.executemany(
-                "UPDATE request SET state = 0, parent = NULL WHERE state = 4 AND parent = ?", ids
-            )
-            tally.held -= freed.rowcount
-            tally.pending += freed.rowcount
-
-    def _count_moves(
-        self,
-        con: sqlite3.Connection,
-        moves: list[tuple[State, int]],
-        tally: Tally,
-        live: dict[int, State | None],
-    ) -> None:
-        passing: dict[int, State] = {}  # states inside this batch that `live` does not keep
-        for state, id_ in moves:
-            before = passing[id_] if id_ in passing else self._state_of(con, id_, live)
-            if before is None:
-                continue
-            tally.add(before, -1)
-            tally.add(state)
-            passing[id_] = state
-            live[id_] = state if state in _LIVE else None
-
-    def _state_of(
-        self, con: sqlite3.Connection, id_: int, live: dict[int, State | None]
-    ) -> State | None:
-        state = live[id_] if id_ in live else self._live.get(id_)
-        if state is None:
-            row = con.execute("SELECT state FROM request WHERE id = ?", (id_,)).fetchone()
-            return None if row is None else State(row[0])
-        return state
-
-    def _write_tally(self, con: sqlite3.Connection, tally: Tally) -> None:
-        con.execute(_WRITE_TALLY, (*[getattr(tally, name) for name in _TALLY_NAMES], self._clock()))
 
     # --- the way out ------------------------------------------------------------------------------
 
@@ -404,7 +279,7 @@ class SqliteJobStore:
         return rows
 
     def refill_due(self, now_at: float, limit: int) -> tuple[list[StoredRequest], float | None]:
-        """Move up to *limit* DELAYED rows due by *now_at* to WINDOW; and when the next one left is due."""
+        """Move up to *limit* rows due by *now_at* to WINDOW; and say when the next one is due."""
         with self._mutex:
             rows = (
                 self._take(_TAKE_DUE, (now_at, limit), State.DELAYED) if self._tally.delayed else []
@@ -421,10 +296,13 @@ class SqliteJobStore:
         return rows, next_due_at
 
     def _take(self, sql: str, key: tuple[str | float, int], source: State) -> list[StoredRequest]:
-        """Move rows from *source* to the window. Not worth a counter's write: a crash makes them PENDING again."""
+        """Move rows from *source* to the window.
+
+        The counters' row is left for the next commit: a crash would make them PENDING anyway.
+        """
         with self._mutex, sqlitefile.named_errors(self._path):
             con = self._connection()
-            rows = _requests(con.execute(sql, key))
+            rows = requests(con.execute(sql, key))
             if rows:
                 self._tally.add(source, -len(rows))
                 self._tally.add(State.WINDOW, len(rows))
@@ -448,7 +326,7 @@ class SqliteJobStore:
         """Committed dead letters that are not yet in the dead-letter store, in order."""
         with self._mutex, sqlitefile.named_errors(self._path):
             rows = self._connection().execute(
-                f"SELECT id, {_DEAD} FROM dead ORDER BY id LIMIT ?",  # noqa: S608 (constants)
+                f"SELECT id, {DEAD} FROM dead ORDER BY id LIMIT ?",  # noqa: S608 (constants)
                 (limit,),
             )
             return [(row[0], DeadLetter(*row[1:])) for row in rows]
@@ -465,7 +343,7 @@ class SqliteJobStore:
             try:
                 gone = con.executemany(sql, keys).rowcount
                 setattr(tally, counter, getattr(tally, counter) - max(0, gone))
-                self._write_tally(con, tally)
+                tally.write(con, self._clock())
                 con.execute("COMMIT")
             except BaseException:
                 _roll_back(con)
@@ -510,7 +388,7 @@ class SqliteJobStore:
             return False
 
     def checkpoint(self) -> None:
-        """Fold the write-ahead log back and give freed pages to the file system. Called in a thread.
+        """Fold the log back and give freed pages to the file system. Called in a thread.
 
         Commits go on beside it, but the log starts over only if none came in between: let flushes
         wait for it.
@@ -559,47 +437,6 @@ class SqliteJobStore:
             ) from e
         if (status.st_dev, status.st_ino) != self._identity:
             raise StoreBroken(f"{self._path}: was replaced by another file under a running crawl")
-
-
-_LIVE: Final = frozenset({State.WINDOW, State.LEASED})
-
-
-def _row(r: StoredRequest) -> tuple[object, ...]:
-    priority = max(-_MAX_INT, min(_MAX_INT, r.priority))  # Scrapy's is unbounded
-    return (r.id, r.domain, priority, r.rank, r.payload, r.state, r.due_at, r.parent, r.crashes)
-
-
-def _requests(
-    rows: Iterable[tuple[int, str, int, int, bytes, int, float | None, int | None, int]],
-) -> list[StoredRequest]:
-    return [
-        StoredRequest(id_, domain, priority, rank, payload, _STATES[state], due_at, parent, crashes)
-        for id_, domain, priority, rank, payload, state, due_at, parent, crashes in rows
-    ]
-
-
-_STATES: Final = tuple(State)
-
-
-def _dead_row(id_: int, d: DeadLetter) -> tuple[object, ...]:
-    return (
-        id_,
-        d.uid,
-        d.kind,
-        d.key,
-        d.spider,
-        d.url,
-        d.domain,
-        d.reason,
-        d.detail,
-        d.attempts,
-        d.status,
-        d.exception,
-        d.first_at,
-        d.last_at,
-        d.payload,
-        d.dead_letter_id,
-    )
 
 
 def _roll_back(con: sqlite3.Connection) -> None:

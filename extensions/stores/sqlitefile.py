@@ -1,4 +1,4 @@
-"""The SQLite file under a job: how it is opened, told from other files, migrated, and how its errors are named.
+"""The SQLite file under a job: opened, told from other files, migrated, its errors named.
 
 The rule it keeps: nothing is written before it is sure that the file is one of ours and not newer
 than this code.
@@ -113,13 +113,14 @@ def check_version(path: Path, application_id: int, version: int) -> None:
         raise StoreBroken(f"{path}: is another program's database. Move it away.")
     if version > SCHEMA_VERSION:
         raise StoreTooNew(
-            f"{path}: was written by a newer version (schema {version}, this code knows {SCHEMA_VERSION}). "
-            "Nothing was changed. Use that version, or another JOBDIR."
+            f"{path}: was written by a newer version (schema {version}, "
+            f"this code knows {SCHEMA_VERSION}). Nothing was changed. "
+            "Use that version, or another JOBDIR."
         )
 
 
 def prepare(con: sqlite3.Connection, path: Path) -> bool:
-    """Create the tables, or bring old ones up to date; True where tables existed. One transaction."""
+    """Create the tables or bring old ones up to date, in one transaction. Were there any?"""
     con.execute("BEGIN IMMEDIATE")
     try:
         version = int(con.execute("PRAGMA user_version").fetchone()[0])
@@ -148,7 +149,7 @@ def prepare(con: sqlite3.Connection, path: Path) -> bool:
 
 
 def check_length(con: sqlite3.Connection, path: Path) -> None:
-    """Fold the write-ahead log back and see that the file is as long as it says. Only while nobody else writes.
+    """Fold the log back and see that the file is as long as it says, while nobody else writes.
 
     Raises:
         StoreBroken: The file was cut short.
@@ -161,7 +162,10 @@ def check_length(con: sqlite3.Connection, path: Path) -> None:
 
 
 def give_back_free_pages(con: sqlite3.Connection) -> None:
-    """Shrink the file once a quarter of it is free, in steps that each hold the write lock for a few milliseconds."""
+    """Shrink the file once a quarter of it is free.
+
+    It goes in steps that each hold the write lock for a few milliseconds.
+    """
     pages = int(con.execute("PRAGMA page_count").fetchone()[0])
     free = int(con.execute("PRAGMA freelist_count").fetchone()[0])
     if free < _VACUUM_SPARE_PAGES or free * 4 < pages:
@@ -191,7 +195,7 @@ def named(error: sqlite3.Error, path: Path) -> StoreError:
     primary = code & 0xFF if isinstance(code, int) and code >= 0 else None
     if primary == sqlite3.SQLITE_FULL or (primary == sqlite3.SQLITE_IOERR and _no_room(path)):
         return StoreFull(
-            f"{path}: no room left on the device ({error}). Make room: the crawl goes on by itself."
+            f"{path}: no room left on the device ({error}). The crawl goes on when there is."
         )
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreBusy(f"{path}: another program holds the database ({error}). Close it.")

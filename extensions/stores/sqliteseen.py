@@ -1,4 +1,4 @@
-"""Which fingerprints a job has seen: a large sorted table, and the latest in memory on their way into it.
+"""Which fingerprints a job has seen: a large sorted table, and the latest on their way to it.
 
 The rule it keeps: a fingerprint is durable with the commit that brought it, and cheap. Fingerprints
 are random, so one put straight into a large B-tree dirties a page of its own (4 KiB written twice).
@@ -8,14 +8,19 @@ share their pages.
 
 from __future__ import annotations
 
-import sqlite3
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Sequence
 
 MERGE_AT: Final = 32_768  # about 4 MB of memory
 _SLICES: Final = 16
+_IN_SLICE: Final = "FROM seen_recent WHERE id <= ? AND fingerprint BETWEEN ? AND ?"
+_COUNT_SLICE: Final = f"SELECT count(*) {_IN_SLICE}"
+_MERGE_SLICE: Final = (
+    f"INSERT OR IGNORE INTO seen SELECT fingerprint {_IN_SLICE} ORDER BY fingerprint"
+)
 
 
 class SeenTable:
@@ -44,7 +49,7 @@ class SeenTable:
         )
 
     def append(self, con: sqlite3.Connection, fingerprints: Sequence[bytes]) -> list[bytes]:
-        """Write the new ones of *fingerprints* in the open transaction; `appended` takes them after its commit."""
+        """Write the new ones in the open transaction; `appended` takes them after its commit."""
         new = [f for f in dict.fromkeys(fingerprints) if f not in self]
         con.executemany("INSERT INTO seen_recent (fingerprint) VALUES (?)", [(f,) for f in new])
         return new
@@ -59,10 +64,13 @@ class SeenTable:
         return len(self._recent) >= MERGE_AT
 
     def merge(self, con: sqlite3.Connection) -> int:
-        """Move the latest into the table, in a thread, on a connection of its own; returns how many were there already.
+        """Move the latest into the table, in a thread, on a connection of its own.
 
         Each slice is one short transaction. A crash in between leaves fingerprints in both places,
         which is harmless.
+
+        Returns:
+            How many were in the table already.
         """
         (last,) = con.execute("SELECT coalesce(max(id), 0) FROM seen_recent").fetchone()
         known = 0
@@ -71,14 +79,9 @@ class SeenTable:
                 bytes([i * 256 // _SLICES]),
                 bytes([(i + 1) * 256 // _SLICES - 1]) + b"\xff" * 64,
             )
-            where = "id <= ? AND fingerprint BETWEEN ? AND ?"
-            (there,) = con.execute(
-                f"SELECT count(*) FROM seen_recent WHERE {where}", (last, low, high)
-            ).fetchone()
-            added = con.execute(
-                f"INSERT OR IGNORE INTO seen SELECT fingerprint FROM seen_recent WHERE {where} ORDER BY fingerprint",  # noqa: S608
-                (last, low, high),
-            )
+            slice_ = (last, low, high)
+            (there,) = con.execute(_COUNT_SLICE, slice_).fetchone()
+            added = con.execute(_MERGE_SLICE, slice_)
             known += there - added.rowcount
         con.execute("DELETE FROM seen_recent WHERE id <= ?", (last,))
         return known
@@ -89,7 +92,7 @@ class SeenTable:
         self._recent = set()
 
     def merge_ended(self, *, merged: bool) -> None:
-        """The merge is over: what it took is in the table, or, if it failed, still has to go there."""
+        """The merge is over: what it took is in the table, or, if it failed, has yet to go."""
         if not merged:
             self._recent |= self._merging
         self._merging = set()
