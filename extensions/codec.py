@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import inspect
 import json
+import os
 import sys
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +24,8 @@ from .plainjson import BadTag, NotPlain, PlainJson, imported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
+
+    from scrapy.settings import BaseSettings
 
 FORMAT: Final = 1
 _NO_CALLBACK_NAME: Final = ":none"
@@ -276,6 +279,12 @@ class RequestCodec:
             )
         self._methods[name] = method = MethodType(function, self._spider)
         return method
+
+
+def own_packages(settings: BaseSettings) -> frozenset[str]:
+    """Top-level packages of the project: of its spiders, and the one that its settings are in."""
+    modules = [*settings.getlist("SPIDER_MODULES"), os.environ.get("SCRAPY_SETTINGS_MODULE", "")]
+    return frozenset(m.partition(".")[0] for m in modules) - {"", "scrapy"}
 
 
 def holds_mutables(request: Request) -> bool:

@@ -62,6 +62,12 @@ SENTINEL = Request("data:,sluice", dont_filter=True)
 """Recognised by identity: crawling it only has the engine ask the scheduler."""
 
 
+def steady_wall_clock() -> Callable[[], float]:
+    """Wall-clock seconds, deaf to changes of the system's clock: one set back would stretch every delay."""
+    offset_s = time.time() - time.monotonic()
+    return lambda: time.monotonic() + offset_s
+
+
 class Control:
     """Shared state of one crawl; find it with `crawler.get_extension(Control)`.
 
@@ -69,7 +75,7 @@ class Control:
         crawler: The crawl.
         config: Sluice's settings.
         now: Monotonic seconds.
-        now_at: Wall-clock seconds.
+        now_at: Wall-clock seconds; by default those of the start of the crawl, carried on by *now*.
         draw: Uniform draws from [0, 1).
     """
 
@@ -79,13 +85,13 @@ class Control:
         crawler: Crawler,
         config: Config,
         now: Callable[[], float] = time.monotonic,
-        now_at: Callable[[], float] = time.time,
+        now_at: Callable[[], float] | None = None,
         draw: Callable[[], float] = random.random,
     ) -> None:
         self.crawler = crawler
         self.config = config
         self.now = now
-        self.now_at = now_at
+        self.now_at = now_at or steady_wall_clock()
         self.draw = draw
         self.stats = crawler.stats
         self.held_in_memory = HELD_IN_MEMORY
@@ -114,7 +120,7 @@ class Control:
         self.foreign_filter: BaseDupeFilter | None = None
         self.writer: ResultsWriter | None = None
         self.post: DeadLetterPost | None = None
-        self.letters = Letters(spider=self._spider_name, now_at=now_at)
+        self.letters = Letters(spider=self._spider_name, now_at=self.now_at)
         self._ledger: Ledger | None = None
         self._wake: Callable[[], None] = lambda: None
         self._flush_soon: Callable[[], None] = lambda: None

@@ -11,11 +11,12 @@ import math
 from typing import TYPE_CHECKING
 
 from scrapy.utils.asyncio import call_later, run_in_thread
+from scrapy.utils.defer import deferred_from_coro
 
 from . import compat, letters, names
 from .leases import Ending
 from .policy.frontier import Entry
-from .stores.base import StoreError, StoreFull
+from .stores.base import StoreBusy, StoreError, StoreFull
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,6 +64,7 @@ class Flusher:
         self._pages_before = 0
         self._learned_at: float | None = None
         self._closed = False
+        self._checkpointing = False
 
     def open(self) -> None:
         """Begin."""
@@ -75,13 +77,18 @@ class Flusher:
 
     def note_change(self) -> None:
         """Something happened that will need a flush, at the usual pace."""
-        if self._timer is None and not self._closed and self._ledger.waits:
+        if self._timer is None and not self._rests and self._ledger.waits:
             self._arm(self._interval_s)
 
     def soon(self) -> None:
         """Somebody waits for the flush."""
-        if not self._closed and self._due - self._control.now() > SOON_S:
+        if not self._rests and self._due - self._control.now() > SOON_S:
             self._arm(SOON_S)
+
+    @property
+    def _rests(self) -> bool:
+        """Must no flush begin now? The log of the store starts over only if none comes in between."""
+        return self._closed or self._checkpointing
 
     def _arm(self, delay_s: float) -> None:
         if self._timer is not None:
@@ -92,12 +99,12 @@ class Flusher:
     def _run(self) -> None:
         self._timer = None
         self._due = math.inf
-        if self._closed:
+        if self._rests:
             return
         try:
             wake = self.flush()
-        except StoreFull as error:
-            self._disk_full(error)
+        except (StoreFull, StoreBusy) as error:
+            self._store_waits(error)
             return
         except StoreError:
             logger.exception("The job store failed; the crawl is closed")
@@ -107,7 +114,9 @@ class Flusher:
             logger.exception("The flush failed; the crawl is closed, what is committed is kept")
             self._fail(names.REASON_SCHEDULER)
             return
-        if self._control.frontier.is_short:
+        if self._ledger.store.checkpoint_due():
+            deferred_from_coro(self._checkpoint())
+        elif self._control.frontier.is_short:
             self._arm(0.0)
         elif self._ledger.waits or self._ledger.leases:
             self._arm(self._interval_s)
@@ -216,7 +225,19 @@ class Flusher:
             control.gate.learn((pages - self._pages_before) / (now - self._learned_at))
         self._learned_at, self._pages_before = now, pages
 
-    def _disk_full(self, error: StoreFull) -> None:
+    async def _checkpoint(self) -> None:
+        """Keep the store's log short, in a thread; flushes wait for it, the crawl does not."""
+        self._checkpointing = True
+        try:
+            await run_in_thread(self._ledger.store.checkpoint)
+        except StoreError as error:
+            logger.warning("A checkpoint of the job store failed; it is tried again: %s", error)
+        finally:
+            self._checkpointing = False
+            if not self._closed:
+                self._arm(0.0)
+
+    def _store_waits(self, error: StoreError) -> None:
         if not self._control.store_waits:
             self._control.store_waits = True
             logger.warning("%s Nothing is fetched until there is room", error)

@@ -18,7 +18,7 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.job import job_dir
 
 from . import compat, names
-from .codec import RequestCodec, Unreadable
+from .codec import RequestCodec, Unreadable, own_packages
 from .control import SENTINEL, Control
 from .dispatch import Dispatch
 from .flush import Flusher
@@ -163,7 +163,11 @@ class Scheduler(BaseScheduler):
         ledger = Ledger(
             store=opened.store,
             durable=opened.durable,
-            codec=RequestCodec(spider=spider, transient_meta=TRANSIENT_META),
+            codec=RequestCodec(
+                spider=spider,
+                packages=own_packages(control.crawler.settings),
+                transient_meta=TRANSIENT_META,
+            ),
             on_unstorable=control.unstorable,
         )
         self._flusher = Flusher(control=control, ledger=ledger, fail=self._fail)
