@@ -55,6 +55,11 @@ def scraper_is_behind(engine: ExecutionEngine) -> bool:
     return bool(slot is not None and slot.needs_backout())
 
 
+def is_closing(engine: ExecutionEngine) -> bool:
+    """Is the spider being closed? Relies on `engine._slot.closing`; without it the answer is no until all is closed."""
+    return getattr(getattr(engine, "_slot", None), "closing", None) is not None
+
+
 def seeds_are_read(engine: ExecutionEngine) -> bool:
     """Has `Spider.start()` ended? Relies on `engine._start`; without it the answer is no, which only delays a report."""
     return getattr(engine, "_start", engine) is None

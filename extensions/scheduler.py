@@ -98,8 +98,9 @@ class Scheduler(BaseScheduler):
         """Take in *request*; False: a duplicate."""
         if request is SENTINEL:
             return True
-        if self._intake is None:
-            raise RuntimeError("the scheduler is not open")
+        if self._intake is None or self._flusher is None:
+            # Closed: the request that yielded this one is pending still, and will yield it again.
+            return False
         try:
             return self._intake.take(request)
         except Exception:
@@ -107,8 +108,7 @@ class Scheduler(BaseScheduler):
             self._bury_untaken(request)
             return True
         finally:
-            if self._flusher is not None:
-                self._flusher.note_change()
+            self._flusher.note_change()
 
     def next_request(self) -> Request | None:
         """The next request that may go now; None: none may, and a timer or an event will tell when."""

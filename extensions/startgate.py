@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy.exceptions import NotConfigured
 
-from . import names
+from . import compat, names
 from .control import Control
 
 if TYPE_CHECKING:
@@ -41,20 +41,28 @@ class StartGate:
         """Yield what *start* yields, each when there is room for it."""
         if self._control.config.replay_only:
             return
-        while True:
-            await self._room()
+        while await self._room():
             try:
                 yield await anext(start)
             except StopAsyncIteration:
                 return
 
-    async def _room(self) -> None:
+    async def _room(self) -> bool:
+        """Wait until there is room. False: the crawl is ending, no more seeds are wanted.
+
+        While a spider closes, the engine draws seeds without any pause; drawn then, they would be lost.
+        """
         control = self._control
+        if compat.is_closing(control.engine):
+            return False
         if self._is_open():
-            return
+            return True
         control.stats.inc_value(names.STAT_GATE_CLOSED)
         while not self._is_open():  # noqa: ASYNC110 - see LOOK_AGAIN_S
             await asyncio.sleep(LOOK_AGAIN_S)
+            if compat.is_closing(control.engine):
+                return False
+        return True
 
     def _is_open(self) -> bool:
         control = self._control
