@@ -1,0 +1,60 @@
+"""What the documents say is what the code has."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from itertools import chain
+
+import pytest
+
+from extensions.config import PREFIX, Config
+from tests.documents import DOCUMENTS, ROOT, renewed
+
+CODE = [
+    path
+    for folder in ("extensions", "spiders", "project")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+]
+STAT = re.compile(r"""["']((?:sluice)/[a-zA-Z0-9_/%{}.]+)["']""")
+
+
+def named(path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=named)
+def test_settings_tables_are_those_of_the_code(path):
+    """Renew them with: python -m tests.documents."""
+    text = path.read_text(encoding="utf-8")
+    assert renewed(text) == text
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=named)
+def test_every_setting_that_is_named_exists(path):
+    known = {PREFIX + field.name.upper() for field in fields(Config)}
+    text = path.read_text(encoding="utf-8")
+    assert set(re.findall(r"\bSLUICE_[A-Z0-9_]+", text)) <= known
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=named)
+def test_every_file_that_is_linked_exists(path):
+    text = path.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
+        assert (path.parent / target).exists(), target
+
+
+def test_stats_are_those_of_the_code():
+    """Each in the code is in docs/stats.md, and each there is in the code."""
+    text = (ROOT / "docs" / "stats.md").read_text(encoding="utf-8")
+    said = {re.sub(r"<\w+>", "<>", name) for name in re.findall(r"^\| `(sluice/[^`]+)`", text, re.M)}
+    found = chain.from_iterable(STAT.findall(path.read_text(encoding="utf-8")) for path in CODE)
+    used = {re.sub(r"%s|\{\w*\}", "<>", name) for name in found}
+    assert said == used
+
+
+def test_every_command_of_the_readme_exists():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for command in set(re.findall(r"^ *\|?.*?`?scrapy ([a-z]+)", text, re.M)) - {"project"}:
+        ours = (ROOT / "extensions" / "commands" / f"{command}.py").exists()
+        assert ours or command in {"list", "shell", "parse", "fetch"}, command
