@@ -47,7 +47,10 @@ def test_every_file_that_is_linked_exists(path):
 def test_stats_are_those_of_the_code():
     """Each in the code is in docs/stats.md, and each there is in the code."""
     text = (ROOT / "docs" / "stats.md").read_text(encoding="utf-8")
-    said = {re.sub(r"<\w+>", "<>", name) for name in re.findall(r"^\| `(sluice/[^`]+)`", text, re.M)}
+    said = {
+        re.sub(r"<\w+>", "<>", name)
+        for name in re.findall(r"^\| `(sluice/[^`]+)`", text, re.MULTILINE)
+    }
     found = chain.from_iterable(STAT.findall(path.read_text(encoding="utf-8")) for path in CODE)
     used = {re.sub(r"%s|\{\w*\}", "<>", name) for name in found}
     assert said == used
@@ -55,6 +58,6 @@ def test_stats_are_those_of_the_code():
 
 def test_every_command_of_the_readme_exists():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for command in set(re.findall(r"^ *\|?.*?`?scrapy ([a-z]+)", text, re.M)) - {"project"}:
+    for command in set(re.findall(r"^ *\|?.*?`?scrapy ([a-z]+)", text, re.MULTILINE)) - {"project"}:
         ours = (ROOT / "extensions" / "commands" / f"{command}.py").exists()
         assert ours or command in {"list", "shell", "parse", "fetch"}, command

@@ -14,11 +14,13 @@ from scrapy.utils.log import get_scrapy_root_handler
 from twisted.internet.defer import Deferred
 
 from ..arguments import REASON, BadArgument, refuse_unknown, require
+from ..config import BadSetting
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Awaitable
 
+    from scrapy import Spider
     from twisted.python.failure import Failure
 
 EXIT_FAILED = 1
@@ -36,22 +38,28 @@ class Command(_CrawlCommand):
             raise UsageError("give one spider: scrapy crawl SPIDER; scrapy list names them")
         assert self.crawler_process is not None
         try:
-            spidercls = self.crawler_process.spider_loader.load(args[0])
-        except KeyError:
-            raise UsageError(f"no spider {args[0]!r}; scrapy list names them") from None
-        try:
-            refuse_unknown(spidercls, opts.spargs)
-            if not self.crawler_process.settings.getbool("SLUICE_REPLAY_ONLY"):
-                require(spidercls, opts.spargs)
+            spidercls = self._usable(args[0], opts.spargs)
         except BadArgument as error:
             self._refuse(error)
-            return
-        crawler = self._create_crawler(spidercls)
-        crawler.signals.connect(self._note_reason, signals.spider_closed)
-        self._watch(self.crawler_process.crawl(crawler, **opts.spargs))
-        self.crawler_process.start()
+        else:
+            crawler = self._create_crawler(spidercls)
+            crawler.signals.connect(self._note_reason, signals.spider_closed)
+            self._watch(self.crawler_process.crawl(crawler, **opts.spargs))
+        self.crawler_process.start()  # also without a crawl: a loop that never ran complains
         if self.exitcode == 0 and self.crawler_process.bootstrap_failed:
             self.exitcode = EXIT_FAILED
+
+    def _usable(self, name: str, arguments: dict[str, str]) -> type[Spider]:
+        """The spider of that *name*, if it can be run with these *arguments*."""
+        assert self.crawler_process is not None
+        try:
+            spidercls = self.crawler_process.spider_loader.load(name)
+        except KeyError:
+            raise BadArgument(f"no spider {name!r}; scrapy list names them") from None
+        refuse_unknown(spidercls, arguments)
+        if not self.crawler_process.settings.getbool("SLUICE_REPLAY_ONLY"):
+            require(spidercls, arguments)
+        return spidercls
 
     def _note_reason(self, reason: str) -> None:
         if reason == REASON:
@@ -74,13 +82,13 @@ class Command(_CrawlCommand):
             self._explain(failure.value)
 
     def _explain(self, error: BaseException) -> None:
-        if isinstance(error, BadArgument):
+        if isinstance(error, BadArgument | BadSetting):
             self._refuse(error)
         else:
             self.exitcode = EXIT_FAILED
             logger.error("The crawl could not start: %s", error, exc_info=error)
 
-    def _refuse(self, error: BadArgument) -> None:
+    def _refuse(self, error: BadArgument | BadSetting) -> None:
         self.exitcode = EXIT_USAGE
         logger.error("%s", error)
         if isinstance(get_scrapy_root_handler(), logging.NullHandler | None):

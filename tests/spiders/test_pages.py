@@ -97,6 +97,15 @@ def test_what_cannot_work_is_one_line_and_exit_code_2(scrapy_cli, tmp_path, argu
     assert "Traceback" not in done.err
 
 
+def test_an_impossible_setting_is_one_line_and_exit_code_2(scrapy_cli, tmp_path):
+    (tmp_path / "ok.txt").write_text("http://127.0.0.1:1/\n")
+    setting = "SLUICE_MAX_PENDNG=5"
+    done = scrapy_cli("crawl", "pages", "-a", "seeds=ok.txt", "-L", "ERROR", "-s", setting)
+    assert done.code == 2
+    assert len(done.err.splitlines()) == 1, done.err
+    assert "did you mean SLUICE_MAX_PENDING?" in done.err
+
+
 def test_without_a_log_the_line_is_still_said(scrapy_cli):
     done = scrapy_cli("crawl", "pages", "-a", "seeds=nothing", "--nolog")
     assert (done.code, done.err) == (2, "scrapy crawl: seeds=nothing: no such file\n")
@@ -104,8 +113,10 @@ def test_without_a_log_the_line_is_still_said(scrapy_cli):
 
 def test_an_unknown_spider_is_one_line(scrapy_cli):
     done = scrapy_cli("crawl", "page", "--nolog")
-    assert done.code == 2
-    assert "no spider 'page'" in done.err
+    assert (done.code, done.err) == (
+        2,
+        "scrapy crawl: no spider 'page'; scrapy list names them\n",
+    )
 
 
 @pytest_twisted.ensureDeferred
