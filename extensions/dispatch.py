@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from .leases import Lease
     from .policy.frontier import Entry
 
+SUSPECT = 2
+"""Crashes after which a request is tried alone: one crash takes all that is in flight with it, so one proves nothing."""
+SUSPECT_WAIT_S = 0.2
+"""How long a suspect waits for the others at a time."""
+
 GIVEN_UP_SLICE = 200
 """Requests of a given-up domain buried in one call: burying a million at once would hold the event loop."""
 
@@ -48,6 +53,7 @@ class Dispatch:
         self._control = control
         self.idle: Idle | None = None
         self._buried = 0
+        self._suspect: Lease | None = None
 
     def next(self, now: float) -> Lease | None:
         """Hand out the next request that may go now; None where none may."""
@@ -55,6 +61,9 @@ class Dispatch:
         control.land(now)
         self.idle = self._held_back(now)
         if self.idle is not None:
+            return None
+        if self._suspect is not None and self._suspect.flying:
+            self.idle = Idle.ALL_BLOCKED
             return None
         self._wake(now)
         self._buried = 0
@@ -71,7 +80,10 @@ class Dispatch:
             entry = control.frontier.pop(name)
             if entry is None:
                 continue  # its window is empty; the refill makes it ready again
+            if entry.crashes >= SUSPECT and not self._may_try(entry):
+                continue
             lease = self._lease(entry, domain, now)
+            self._suspect = lease if entry.crashes >= SUSPECT else None
             control.stand_in_line(name)
             if lease is not None:
                 return lease
@@ -109,6 +121,18 @@ class Dispatch:
         return None
 
     # -- handing out ---------------------------------------------------------------------------------------------------
+
+    def _may_try(self, entry: Entry) -> bool:
+        """May a request that was in flight at several crashes go now? Alone, and after all the others.
+
+        Whoever is in flight beside it would be suspected too; and one that does kill the process kills little.
+        """
+        control = self._control
+        if not control.ledger.in_flight and not control.frontier.pending:
+            return True
+        control.admit(entry, SUSPECT_WAIT_S)
+        control.stand_in_line(entry.domain)
+        return False
 
     def _bury_next(self, domain: Domain) -> bool:
         """One request of a given-up domain becomes a dead letter. Returns whether another may follow in this call."""

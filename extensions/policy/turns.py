@@ -48,6 +48,10 @@ class Turns:
         stamp = self._stamps[domain] = next(self._clock)
         heapq.heappush(self._asleep, (until_due, stamp, domain))
 
+    def is_ready(self, domain: str) -> bool:
+        """Could *domain* send now, as far as is known?"""
+        return domain in self._urgency
+
     def forget(self, domain: str) -> None:
         """*domain* has no work."""
         self._stamps.pop(domain, None)
