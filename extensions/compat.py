@@ -9,7 +9,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from scrapy import Request
     from scrapy.core.downloader import Downloader
@@ -58,6 +58,36 @@ def scraper_is_behind(engine: ExecutionEngine) -> bool:
 def is_closing(engine: ExecutionEngine) -> bool:
     """Is the spider being closed? Relies on `engine._slot.closing`; without it the answer is no until all is closed."""
     return getattr(getattr(engine, "_slot", None), "closing", None) is not None
+
+
+def stop_waiting(engine: ExecutionEngine) -> None:
+    """Have a closing engine wait no longer for requests in flight and running callbacks.
+
+    Relies on: `engine._slot.closing`, `engine.scraper.slot.closing`, the Deferreds that closing waits for. Without them the
+    closing waits for the last timeout: later, never wrong.
+    """
+    for slot in (getattr(engine, "_slot", None), engine.scraper.slot):
+        closing = getattr(slot, "closing", None)
+        if closing is not None and not closing.called:
+            closing.callback(engine.spider)
+
+
+def add_shutdown_trigger(call: Callable[[], None]) -> Any:
+    """Have *call* called when the reactor stops. Returns what `remove_shutdown_trigger` takes."""
+    from twisted.internet import reactor  # noqa: PLC0415 - a reactor must be chosen before this import
+
+    add: Any = getattr(reactor, "addSystemEventTrigger")  # noqa: B009 - zope.interface hides it from types
+    return add("before", "shutdown", call)
+
+
+def remove_shutdown_trigger(trigger: Any) -> None:
+    """Undo `add_shutdown_trigger`."""
+    from twisted.internet import reactor  # noqa: PLC0415
+
+    if trigger is not None:
+        with contextlib.suppress(ValueError, KeyError):
+            remove: Any = getattr(reactor, "removeSystemEventTrigger")  # noqa: B009 - zope.interface hides it from types
+            remove(trigger)
 
 
 def seeds_are_read(engine: ExecutionEngine) -> bool:

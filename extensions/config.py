@@ -164,6 +164,11 @@ class Config:
         _whole(1),
         "How often in a row a callback may ask for its own URL again with dont_filter.",
     )
+    stop_timeout_s: float = setting(
+        30.0,
+        _number(0),
+        "How long a crawl that is asked to stop waits for requests in flight and running callbacks.",
+    )
     unstorable: str = setting(
         "memory",
         _choice("memory", "dead-letter"),

@@ -28,8 +28,8 @@ from .lineage import current_lease
 from .policy.delays import Delays
 from .policy.domains import domain_key
 from .policy.frontier import Frontier
-from .policy.redact import redact_url
 from .policy.outage import OutageDetector
+from .policy.redact import redact_url
 from .policy.turns import Turns
 from .policy.watermarks import Watermarks
 from .stores.base import State

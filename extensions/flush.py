@@ -64,6 +64,7 @@ class Flusher:
         self._pages_before = 0
         self._learned_at: float | None = None
         self._closed = False
+        self._cut_due = math.inf  # when a closing crawl stops waiting
         self._checkpointing = False
 
     def open(self) -> None:
@@ -114,6 +115,8 @@ class Flusher:
             logger.exception("The flush failed; the crawl is closed, what is committed is kept")
             self._fail(names.REASON_SCHEDULER)
             return
+        if compat.is_closing(self._control.engine):
+            self._watch_closing()
         if self._ledger.store.checkpoint_due():
             deferred_from_coro(self._checkpoint())
         elif self._control.frontier.is_short:
@@ -122,6 +125,28 @@ class Flusher:
             self._arm(self._interval_s)
         if wake:
             self._control.wake_soon()
+
+    def _watch_closing(self) -> None:
+        """The spider is closing: what is in flight may end, within a bound."""
+        control = self._control
+        now = control.now()
+        if self._cut_due == math.inf:
+            control.stopping = True
+            self._cut_due = now + control.config.stop_timeout_s
+            logger.info(
+                "Stopping: %d requests in flight, at most %g s more; %d pending",
+                self._ledger.in_flight,
+                control.config.stop_timeout_s,
+                control.pending,
+            )
+        elif now >= self._cut_due:
+            self._cut_due = (
+                now + 1.0
+            )  # the scraper closes after the downloader: it may need a cut of its own
+            logger.warning(
+                "Stopped waiting for %d requests that are still running", len(self._ledger.leases)
+            )
+            compat.stop_waiting(control.engine)
 
     # -- one flush -----------------------------------------------------------------------------------------------------
 
@@ -243,6 +268,16 @@ class Flusher:
             logger.warning("%s Nothing is fetched until there is room", error)
         self._arm(FULL_RETRY_S)
 
+    def last_commit(self) -> None:
+        """The process ends now: what has ended is committed, what has not is pending again."""
+        self._closed = True
+        try:
+            self.flush()
+            self._ledger.give_back()
+            self._ledger.commit()
+        except StoreError as error:
+            logger.error("The last commit failed: %s", error)  # noqa: TRY400 - the message says it
+
     async def close(self) -> None:
         """The last flush; then nothing runs any more."""
         self._closed = True
@@ -251,7 +286,9 @@ class Flusher:
             self._timer = None
         try:
             self.flush()
-            self._ledger.give_back()
+            given_back = self._ledger.give_back()
+            control = self._control
+            control.stats.set_value(names.STAT_PENDING_LEFT, control.pending + given_back)
             self._ledger.commit()
             writer = self._control.writer
             if writer is not None:

@@ -6,6 +6,8 @@ out before a letter exists.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import traceback
 import uuid
 from typing import TYPE_CHECKING, Any
@@ -96,8 +98,8 @@ class Letters:
         """A letter of a stored request that is not, or cannot be, read back."""
         return self._letter(
             kind="request",
-            key=f"row {entry.id}",
-            url="",
+            key=hashlib.sha1(payload, usedforsecurity=False).hexdigest(),
+            url=_url_in(payload),
             domain=entry.domain,
             reason=reason,
             detail=detail,
@@ -165,6 +167,15 @@ def detail_of(failure: Failure) -> str:
     head = f"{_class_name(value)}: {value}"
     frames = traceback.extract_tb(value.__traceback__ if value is not None else None)[-4:]
     return head if not frames else head + "\n" + "".join(traceback.format_list(frames))
+
+
+def _url_in(payload: bytes) -> str:
+    """The URL that a stored request names, if it can be read at all."""
+    try:
+        url = json.loads(payload).get("url")
+    except (ValueError, AttributeError, RecursionError):
+        return ""
+    return redact_url(url) if isinstance(url, str) else ""
 
 
 def _class_name(error: BaseException | None) -> str:

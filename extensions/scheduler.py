@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.exceptions import NotConfigured
@@ -19,6 +19,7 @@ from scrapy.utils.job import job_dir
 
 from . import compat, names
 from .codec import RequestCodec, Unreadable, own_packages
+from .compat import add_shutdown_trigger, remove_shutdown_trigger
 from .control import SENTINEL, Control
 from .dispatch import Dispatch
 from .flush import Flusher
@@ -30,12 +31,12 @@ from .policy.frontier import Entry
 from .stores.base import StagedItem
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from scrapy import Request, Spider
     from scrapy.crawler import Crawler
     from scrapy.utils.asyncio import CallLaterResult
     from twisted.internet.defer import Deferred
-
-    from collections.abc import Sequence
 
     from .domains import Domain
     from .stores.base import Recovered
@@ -66,6 +67,7 @@ class Scheduler(BaseScheduler):
         self._timer: CallLaterResult | None = None
         self._timer_due = math.inf
         self._failed = False
+        self._on_shutdown: Any = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -181,6 +183,7 @@ class Scheduler(BaseScheduler):
         control.writer = await open_writer(control)
         control.post = await open_post(control, self._revive, folder=self._folder)
         self._flusher.open()
+        self._on_shutdown = add_shutdown_trigger(self._shut_down)
 
     def _take_over(self, recovered: Recovered) -> None:
         control = self._control
@@ -214,8 +217,8 @@ class Scheduler(BaseScheduler):
         flusher, self._flusher = self._flusher, None
         if flusher is None:
             return
+        remove_shutdown_trigger(self._on_shutdown)
         control = self._control
-        control.stats.set_value(names.STAT_PENDING_LEFT, control.pending)
         if control.foreign_filter is not None and hasattr(control.foreign_filter, "close"):
             control.foreign_filter.close(reason)
         control.ledger.record("finish_reason", json.dumps(reason))
@@ -257,6 +260,11 @@ class Scheduler(BaseScheduler):
         self._timer_due = math.inf
         if self._flusher is not None:
             self._wake()
+
+    def _shut_down(self) -> None:
+        """The reactor stops though the crawl is not closed (a second SIGINT): keep the books right."""
+        if self._flusher is not None:
+            self._flusher.last_commit()
 
     # -- when something goes wrong -------------------------------------------------------------------------------------
 

@@ -58,7 +58,7 @@ class StartGate:
         if self._is_open():
             return True
         control.stats.inc_value(names.STAT_GATE_CLOSED)
-        while not self._is_open():  # noqa: ASYNC110 - see LOOK_AGAIN_S
+        while not self._is_open():
             await asyncio.sleep(LOOK_AGAIN_S)
             if compat.is_closing(control.engine):
                 return False

@@ -222,7 +222,7 @@ class StoreFull(StoreError):
     """No room on the device: try the same batch again when there is."""
 
 
-class StoreBusy(StoreError):  # noqa: N818 (a condition, not a fault)
+class StoreBusy(StoreError):
     """Another program holds the file's write lock: try the same batch again."""
 
 
