@@ -66,10 +66,16 @@ def connect(path: Path, *, durable: bool, busy_timeout_s: float) -> sqlite3.Conn
     return con
 
 
-def connect_to_read(path: Path, *, busy_timeout_s: float = 5.0) -> sqlite3.Connection:
-    """A connection that cannot write, safe beside a running crawl."""
+def connect_to_read(
+    path: Path, *, at_rest: bool = False, busy_timeout_s: float = 5.0
+) -> sqlite3.Connection:
+    """A connection that cannot write, safe beside a running crawl.
+
+    With *at_rest* (nobody has it open, there is no log) not even SQLite's side files are made.
+    """
+    mode = "immutable=1" if at_rest else "mode=ro"
     con = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=ro",
+        f"{path.absolute().as_uri()}?{mode}",
         uri=True,
         isolation_level=None,
         timeout=busy_timeout_s,

@@ -1,0 +1,189 @@
+"""``scrapy job``: where the job in a JOBDIR stands, what it still holds, and its end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request
+from scrapy.commands import ScrapyCommand
+from scrapy.utils.request import fingerprint
+
+from ..stores.base import State, StoreError
+from ..stores.deadletter_filters import LetterFilter
+from ..stores.deadletters import DeadLetterError, DeadLetterFile
+from ..stores.joblock import JobLock
+from ..stores.sqlite import LOCK_FILE, STORE_FILE
+from ..stores.sqlitereader import STATE_NAMES, JobReader
+from . import job_text as text
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+_ACTIONS = ("status", "export", "clean")
+_FILES_OF_A_JOB = (f"{STORE_FILE}-wal", f"{STORE_FILE}-shm", STORE_FILE, "spider.state")
+
+
+class Refused(Exception):
+    """A wrong word or an impossible wish; one clear line."""
+
+
+class Command(ScrapyCommand):
+    """The command, as Scrapy finds it."""
+
+    requires_project = True
+    requires_crawler_process = False
+
+    def syntax(self) -> str:
+        """One line of usage."""
+        return f"<{'|'.join(_ACTIONS)}> JOBDIR [options]"
+
+    def short_desc(self) -> str:
+        """What `scrapy -h` says."""
+        return "Show, export or delete the job in a JOBDIR"
+
+    def long_desc(self) -> str:
+        """What `scrapy job -h` says."""
+        return (
+            "status: who works on it, what is pending, in flight, delayed, done, and what has not "
+            "yet left it; with --url, where that URL is. export: the requests it still holds, as "
+            "JSON Lines. clean: delete the job; the next crawl begins anew. status and export may "
+            "be used while a crawl works on the job; clean refuses then."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        """Scrapy's global options and our own."""
+        super().add_options(parser)
+        group = parser.add_argument_group("Job")
+        group.add_argument("--json", action="store_true", help="status: as a JSON object")
+        group.add_argument("--url", metavar="URL", help="status: where this URL is")
+        group.add_argument("-o", "--output", metavar="FILE", help="export: to this new file")
+        group.add_argument(
+            "--force", action="store_true", help="clean: also what no sink or file has yet"
+        )
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        """Do it; a refusal is one line and exit code 2."""
+        try:
+            self._run(args, opts)
+        except (Refused, StoreError, DeadLetterError) as error:
+            print(f"scrapy job: {error}", file=sys.stderr)
+            self.exitcode = 2
+        except BrokenPipeError:  # `| head` has seen enough
+            sys.stderr.close()
+
+    def _run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if not args or args[0] not in _ACTIONS:
+            given = f"not {args[0]!r}" if args else "say which"
+            raise Refused(f"give one of {', '.join(_ACTIONS)} ({given})")
+        action, *words = args
+        if len(words) != 1:
+            raise Refused(f"{action} needs one folder, the crawl's JOBDIR")
+        actions: dict[str, Callable[[Path, argparse.Namespace], None]] = {
+            "status": self._status,
+            "export": self._export,
+            "clean": self._clean,
+        }
+        actions[action](Path(words[0]), opts)
+
+    # -- one method an action ----------------------------------------------------------------------
+
+    def _status(self, folder: Path, opts: argparse.Namespace) -> None:
+        with JobReader(folder) as job:
+            if opts.url is None:
+                summary = job.summary()
+                print(text.as_json(summary) if opts.json else text.as_text(str(folder), summary))
+                return
+            places = self._places(job, opts.url)
+        if opts.json:
+            print(json.dumps({"url": opts.url, "places": places}))
+        else:
+            print(text.places(opts.url, places))
+
+    def _places(self, job: JobReader, url: str) -> list[dict[str, Any]]:
+        """Everywhere that *url* is, the nearest to its end last."""
+        try:
+            request = Request(url)
+        except ValueError as error:
+            raise Refused(f"--url: {error}") from None
+        start = b'{"url":' + json.dumps(request.url).encode("ascii")
+        places: list[dict[str, Any]] = [
+            {"place": STATE_NAMES[row.state], "due_at": row.due_at, "crashes": row.crashes}
+            for row in job.find(start)
+        ]
+        if count := job.waiting_results(json.dumps(request.url)):
+            places.append({"place": "results", "count": count})
+        if job.waiting_letters(request.url):
+            places.append({"place": "dead letter", "waits": True})
+        places += [
+            {"place": "dead letter", "id": row.id, "reason": row.reason}
+            for file in self._letter_files()
+            for row in _letters_of(file, request.url)
+        ]
+        if not places and job.was_seen(fingerprint(request)):
+            places.append({"place": "done"})
+        return places
+
+    def _letter_files(self) -> list[DeadLetterFile]:
+        assert self.settings is not None
+        pattern = self.settings.get("SLUICE_DEAD_LETTERS", "deadletters/%(spider)s.sqlite") or ""
+        folder = Path(pattern).parent
+        name = Path(pattern).name.replace("%(spider)s", "*")
+        return [DeadLetterFile(str(path)) for path in sorted(folder.glob(name))] if name else []
+
+    def _export(self, folder: Path, opts: argparse.Namespace) -> None:
+        with JobReader(folder) as job:
+            if opts.output is None:
+                text.print_requests(job.requests(), sys.stdout)
+                return
+            try:
+                with Path(opts.output).open("x", encoding="utf-8") as out:
+                    count = text.print_requests(job.requests(), out)
+            except FileExistsError:
+                raise Refused(f"{opts.output} exists; give the name of a new file") from None
+            except OSError as error:
+                raise Refused(f"{opts.output}: {error.strerror}") from None
+        print(f"{count:,} requests written to {opts.output}")
+
+    def _clean(self, folder: Path, opts: argparse.Namespace) -> None:
+        if not (folder / STORE_FILE).exists():
+            raise Refused(f"{folder}: holds no job (there is no {STORE_FILE})")
+        lock = JobLock(path=folder / LOCK_FILE, spider="scrapy job clean")
+        lock.acquire()
+        try:
+            left = "unread" if opts.force else _what_would_be_lost(folder)
+            for name in _FILES_OF_A_JOB:
+                (folder / name).unlink(missing_ok=True)
+        finally:
+            lock.release()
+        if not any(folder.iterdir()):
+            folder.rmdir()
+        print(f"{folder}: deleted" if opts.force else f"{folder}: deleted ({left})")
+
+
+def _what_would_be_lost(folder: Path) -> str:
+    """What a job holds, in words; refuses where that is more than requests to fetch.
+
+    Raises:
+        Refused: Results or dead letters have not left it yet.
+    """
+    with JobReader(folder) as job:
+        tally = job.summary(busiest=0).tally
+    if tally.outbox or tally.dead:
+        raise Refused(
+            f"{folder}: {tally.outbox:,} results and {tally.dead:,} dead letters have not left it "
+            "yet. Let a crawl with this JOBDIR end, or say --force to lose them"
+        )
+    waiting = tally.pending + tally.window + tally.leased + tally.delayed + tally.held
+    return f"{tally.done:,} done, {waiting:,} not fetched"
+
+
+def _letters_of(file: DeadLetterFile, url: str) -> list[Any]:
+    with file:
+        return [row for row in file.rows(LetterFilter(url=url)) if row.url == url]
+
+
+assert set(STATE_NAMES) == set(State)
