@@ -139,8 +139,9 @@ class DomainBacklog:
 class Recovered:
     """What a store held when it was opened.
 
-    Leased rows of a dead process have become PENDING with `crashes` + 1 (those with too many crashes are in `crashed`,
-    still LEASED, for the scheduler to make dead letters of); WINDOW rows are PENDING again, HELD rows are gone.
+    Leased rows of a dead process have become PENDING with `crashes` + 1. Those with too many
+    crashes, at the last of which they were leased alone, are in `crashed`, still LEASED, for the
+    scheduler to make dead letters of. WINDOW rows are PENDING again, HELD rows are gone.
     """
 
     backlogs: Sequence[DomainBacklog]

@@ -57,6 +57,15 @@ _BACKLOGS = """
         (SELECT rank FROM request WHERE state = 0 AND domain = a.domain
          ORDER BY priority DESC, rank LIMIT 1)
     FROM request AS a WHERE state = 0 GROUP BY domain"""
+# One crash takes all that is in flight with it, so it proves nothing of one among many: only a
+# request that was in flight alone can come to the last crash that it is allowed.
+_COUNT_CRASH = """
+    UPDATE request SET crashes = CASE
+        WHEN :max < 2 OR (SELECT count(*) FROM request WHERE state IN (1, 2)) = 1 THEN crashes + 1
+        ELSE max(crashes, min(crashes + 1, :max - 1)) END
+    WHERE state IN (1, 2) AND state = 2"""
+_GIVE_BACK = """
+    UPDATE request SET state = 0 WHERE state IN (1, 2) AND state = 2 AND crashes < :max"""
 
 
 class SqliteJobStore:
@@ -83,8 +92,8 @@ class SqliteJobStore:
                 gone at `close`.
             durable: False for a store that nobody will ever resume: faster, worthless after a power
                 cut.
-            max_crashes: A request that was in flight when this many processes died is reported as
-                crashed.
+            max_crashes: A request that was in flight when this many processes died, the last time
+                alone, is reported as crashed.
             spider: Named in the lock, for whoever finds the job locked.
             busy_timeout_s: How long a call waits for another program (the sqlite3 shell) to let go
                 of the file.
@@ -190,11 +199,8 @@ class SqliteJobStore:
         con.execute("BEGIN IMMEDIATE")
         try:
             con.execute("UPDATE request SET state = 0 WHERE state IN (1, 2) AND state = 1")
-            con.execute(
-                "UPDATE request SET crashes = crashes + 1, state = iif(crashes + 1 >= ?, 2, 0) "
-                "WHERE state IN (1, 2) AND state = 2",
-                (self._max_crashes,),
-            )
+            con.execute(_COUNT_CRASH, {"max": self._max_crashes})
+            con.execute(_GIVE_BACK, {"max": self._max_crashes})
             con.execute("DELETE FROM request WHERE state = 4")
             self._mend_delays(con)
             crashed = requests(con.execute(f"SELECT {REQUEST} FROM request WHERE state IN (1, 2)"))  # noqa: S608

@@ -331,6 +331,17 @@ def test_a_request_in_flight_at_too_many_crashes_is_reported(job: Job) -> None:
     assert not job.reopen().crashed
 
 
+def test_a_request_that_was_never_alone_at_a_crash_is_not_blamed(job: Job) -> None:
+    job.store.commit(Batch(inserts=[request_row(1), request_row(2)]))
+    for _ in range(5):
+        job.store.refill("a.example", 2)
+        job.store.commit(Batch(moved=[(State.LEASED, 1), (State.LEASED, 2)]))
+        assert not job.reopen().crashed
+    assert [r.crashes for r in job.store.refill("a.example", 2)] == [2, 2]
+    job.store.commit(Batch(moved=[(State.LEASED, 2)]))
+    assert [r.id for r in job.reopen().crashed] == [2]
+
+
 def test_a_lease_given_back_counts_no_crash(job: Job) -> None:
     job.store.commit(Batch(inserts=[request_row(1, state=State.LEASED)]))
     job.store.commit(Batch(moved=[(State.PENDING, 1)]))
