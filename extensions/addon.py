@@ -13,6 +13,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.misc import load_object
 
 from .config import BadSetting, Config
+from .contracts import add_contracts, checking, prepare_check
 from .control import Control
 from .logformatter import LeanLogFormatter
 from .results import ResultsPipeline
@@ -43,12 +44,19 @@ DEFAULTS: dict[str, Any] = {
 class Addon:
     """Switches Sluice on."""
 
+    @classmethod
+    def update_pre_crawler_settings(cls, settings: BaseSettings) -> None:
+        """Make the contracts known: `scrapy check` reads them before there is a crawler."""
+        add_contracts(settings)
+
     def update_settings(self, settings: BaseSettings) -> None:
         """Put the parts in their places.
 
         Raises:
             BadSetting: a setting of Sluice's that cannot be meant, or one of Scrapy's that cannot go with it.
         """
+        if checking():
+            prepare_check(settings)
         config = Config.from_settings(settings)
         if not config.enabled:
             raise NotConfigured

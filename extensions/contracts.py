@@ -33,6 +33,21 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from scrapy.settings import BaseSettings
 
+CHECK_SETTINGS: dict[str, Any] = {
+    "JOBDIR": None,
+    "HTTPCACHE_ENABLED": False,
+    "SLUICE_RESULTS": "",
+    "SLUICE_DEAD_LETTERS": "",
+    "RETRY_ENABLED": False,
+    "DOWNLOAD_DELAY": 0,
+    "DOWNLOAD_TIMEOUT": 15,
+    "CLOSESPIDER_TIMEOUT": 120,
+    "TELNETCONSOLE_ENABLED": False,
+    "REMOTE_CONTROL_ENABLED": False,
+    "STATS_DUMP": False,
+}
+"""Under which a check stores nothing, opens no port, and ends soon whatever the sites do."""
+
 META_KEY = "sluice_fixture"
 FOLDER = "fixtures"
 HEADERS_SUFFIX = ".headers"
@@ -52,8 +67,9 @@ def add_contracts(settings: BaseSettings) -> None:
         settings.setdefault_in_component_priority_dict("SPIDER_CONTRACTS", contract, place)
 
 
-def add_middleware(settings: BaseSettings) -> None:
-    """Let `CheckMiddleware` answer before any other downloader middleware is asked."""
+def prepare_check(settings: BaseSettings) -> None:
+    """Let fixtures answer first, leave nothing behind, and wait for nobody."""
+    settings.setdict(CHECK_SETTINGS, priority="cmdline")
     settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", CheckMiddleware, 1)
 
 

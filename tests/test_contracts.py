@@ -16,8 +16,8 @@ from extensions.contracts import (
     FollowsContract,
     MetaContract,
     add_contracts,
-    add_middleware,
     has_fixtures,
+    prepare_check,
 )
 from spiders.site import SiteSpider
 
@@ -111,7 +111,7 @@ def test_what_the_user_set_stays():
     settings = Settings({"SPIDER_CONTRACTS": {FixtureContract: 5}, "DOWNLOADER_MIDDLEWARES": {}})
     add_contracts(settings)
     add_contracts(settings)
-    add_middleware(settings)
+    prepare_check(settings)
     assert settings["SPIDER_CONTRACTS"][FixtureContract] == 5
     assert len(settings["SPIDER_CONTRACTS"]) == 4
     assert settings["DOWNLOADER_MIDDLEWARES"][CheckMiddleware] == 1

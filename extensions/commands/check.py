@@ -24,7 +24,7 @@ from scrapy.utils.conf import build_component_list
 from scrapy.utils.misc import load_object, set_environ
 from twisted.internet.defer import Deferred
 
-from ..contracts import add_contracts, add_middleware
+from ..contracts import add_contracts, prepare_check
 
 if TYPE_CHECKING:
     import argparse
@@ -32,20 +32,6 @@ if TYPE_CHECKING:
 
     from scrapy import Request, Spider
     from twisted.python.failure import Failure
-
-# Checks wait for nobody: no retries, short timeouts, and a crawl that hangs is closed and named.
-CHECK_SETTINGS: dict[str, Any] = {
-    "JOBDIR": None,
-    "HTTPCACHE_ENABLED": False,
-    "RETRY_ENABLED": False,
-    "DOWNLOAD_DELAY": 0,
-    "DOWNLOAD_TIMEOUT": 15,
-    "CLOSESPIDER_TIMEOUT": 120,
-    "TELNETCONSOLE_ENABLED": False,
-    "STATS_DUMP": False,
-    "SLUICE_RESULTS": "",
-    "SLUICE_DEAD_LETTERS": "",
-}
 
 
 class Command(_CheckCommand):
@@ -56,9 +42,8 @@ class Command(_CheckCommand):
         super().process_options(args, opts)
         assert self.settings is not None
         self._job = self.settings.get("JOBDIR")
-        self.settings.setdict(CHECK_SETTINGS, priority="cmdline")
         add_contracts(self.settings)
-        add_middleware(self.settings)
+        prepare_check(self.settings)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Check the spiders named in *args*, or all."""

@@ -179,3 +179,21 @@ def test_an_unknown_spider_is_refused(check, tmp_path):
     done = check("nothing")
     assert done.code == 2
     assert "no spider 'nothing'" in done.err
+
+
+def test_scrapys_own_check_knows_the_contracts_where_only_the_add_on_is_on(scrapy_cli, tmp_path):
+    (tmp_path / "fixtures").mkdir()
+    (tmp_path / "fixtures" / "p.html").write_text("<p>x")
+    more = "    def other(self, response):\n        '''No page.\n\n        @url http://a.example/\n        '''\n"
+    write_spider(tmp_path, "http://a.example/", first="@fixture p.html", more=more)
+    (tmp_path / "theirs.py").write_text(
+        'SPIDER_MODULES = ["casespiders"]\nADDONS = {"extensions.Addon": 300}\n'
+        'TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"\n'
+    )
+    done = scrapy_cli("check", SCRAPY_SETTINGS_MODULE="theirs")
+    assert "[case] other (errback)" in done.err
+    assert "has no @fixture" in done.err
+    assert "errors=1)" in done.err, done.err
+    assert ran(done) == 2
+    assert not (tmp_path / "deadletters").exists()
+    assert not (tmp_path / "results").exists()
