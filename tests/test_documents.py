@@ -9,6 +9,10 @@ from itertools import chain
 import pytest
 
 from extensions.config import PREFIX, Config
+from spiders.demo import DemoSpider
+from spiders.pages import PagesSpider
+from spiders.site import SiteSpider
+from spiders.sitemap import SitemapSpider
 from tests.documents import DOCUMENTS, ROOT, renewed
 
 CODE = [
@@ -61,3 +65,24 @@ def test_every_command_of_the_readme_exists():
     for command in set(re.findall(r"^ *\|?.*?`?scrapy ([a-z]+)", text, re.MULTILINE)) - {"project"}:
         ours = (ROOT / "extensions" / "commands" / f"{command}.py").exists()
         assert ours or command in {"list", "shell", "parse", "fetch"}, command
+
+
+@pytest.mark.parametrize("spider", [PagesSpider, SiteSpider, SitemapSpider, DemoSpider])
+def test_every_argument_of_a_spider_is_documented(spider):
+    text = (ROOT / "docs" / "spiders.md").read_text(encoding="utf-8")
+    words = [f"scrapy crawl {spider.name}"]
+    words += [f"-a {a}={f}" for a, f in getattr(spider, "required_arguments", {}).items()]
+    words += [f"[-a {a}={f}]" for a, f in getattr(spider, "optional_arguments", {}).items()]
+    assert f"    {' '.join(words)}\n" in text
+
+
+def test_every_option_that_the_readme_shows_exists(scrapy_cli):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for command in ("deadletters", "job"):
+        shown = " ".join(re.findall(rf"scrapy {command} (.*)", text))
+        options = set(re.findall(r"--[a-z-]+", shown))
+        done = scrapy_cli(command, "-h")
+        assert done.code == 0
+        assert options <= set(re.findall(r"--[a-z-]+", done.out)), command
+        for action in re.findall(rf"scrapy {command} ([a-z]+)", text):
+            assert action in done.out
