@@ -16,6 +16,7 @@ from .config import BadSetting, Config
 from .contracts import add_contracts, checking, prepare_check
 from .control import Control
 from .logformatter import LeanLogFormatter
+from .overview import Overview
 from .results import ResultsPipeline
 from .retry import RetryMiddleware
 from .scheduler import Scheduler
@@ -65,6 +66,7 @@ class Addon:
             settings.set(name, value, priority="addon")
         settings.set("SCHEDULER", Scheduler, priority="addon")
         settings.setdefault_in_component_priority_dict("EXTENSIONS", Control, 0)
+        settings.setdefault_in_component_priority_dict("EXTENSIONS", Overview, 900)
         place = settings.setdefault_in_component_priority_dict
         place("DOWNLOADER_MIDDLEWARES", StockRetryMiddleware, None)
         place("DOWNLOADER_MIDDLEWARES", RetryMiddleware, 550)

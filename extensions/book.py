@@ -30,7 +30,7 @@ class DomainRow:
 
     __slots__ = (
         "answers", "asked", "cause", "dead", "delayed", "goodput", "got", "growing",
-        "hold_since_at", "in_flight", "last_at", "latencies", "left_s", "limit", "name", "next_at",
+        "hold_since_at", "hold_told", "in_flight", "last_at", "latencies", "left_s", "limit", "name", "next_at",
         "note", "pace", "pending", "refused", "seen_pass", "skipped", "state", "why",
     )  # fmt: skip
 
@@ -51,6 +51,7 @@ class DomainRow:
         self.note = ""  # what the host said with its last refusal, or how it failed
         self.growing = False
         self.hold_since_at: float | None = None
+        self.hold_told = False  # in the log
         self.last_at = 0.0
         self.seen_pass = 0
 
@@ -99,7 +100,7 @@ class Event(NamedTuple):
 
 TOTALS = (
     "asked", "got", "dead", "skipped", "answers", "refused", "overloaded", "retries_out",
-    "retries_in", "dead_items", "errors",
+    "retries_in", "dead_items", "errors", "results",
 )  # fmt: skip
 
 
@@ -113,6 +114,9 @@ class Book:
         self.asked = self.got = self.dead = self.skipped = 0
         self.answers = self.refused = self.overloaded = 0
         self.retries_out = self.retries_in = 0
+        self.links = self.seeds = 0
+        self.results = 0  # committed; those that wait are not in the sinks yet
+        self.delayed: dict[str, int] = {}  # by domain
         self.dead_items = 0
         self.errors = 0
         self.rows: dict[str, DomainRow] = {}
@@ -139,10 +143,22 @@ class Book:
 
     # -- what happens ------------------------------------------------------------------------------
 
-    def taken(self, domain: str) -> None:
-        """A distinct request was taken on."""
-        self.asked += 1
-        self.row(domain).asked += 1
+    def taken(self, domain: str, count: int = 1) -> None:
+        """So many distinct requests were taken on."""
+        self.asked += count
+        self.row(domain).asked += count
+
+    def put_off(self, domain: str) -> None:
+        """A request waits for its time."""
+        self.delayed[domain] = self.delayed.get(domain, 0) + 1
+
+    def came_due(self, domain: str) -> None:
+        """Its time has come. One of an earlier process was not counted then, and is not now."""
+        left = self.delayed.get(domain, 0) - 1
+        if left > 0:
+            self.delayed[domain] = left
+        else:
+            self.delayed.pop(domain, None)
 
     def replaced(self, domain: str) -> None:
         """A retry or a redirect goes on in a request's place: it was counted twice."""
@@ -218,6 +234,18 @@ class Book:
             value = totals.get(name, 0)
             if isinstance(value, int):
                 setattr(self, name, getattr(self, name) + value)
+
+    def reconcile(self, left: int) -> int:
+        """Make the sum come out after a crash, where *left* requests are still to come.
+
+        What was in memory only (it could not be stored) died with the process.
+
+        Returns:
+            How many requests are gone.
+        """
+        gone = self.asked - self.got - self.dead - self.skipped - left
+        self.asked -= gone
+        return max(0, gone)
 
     # -- bounds ------------------------------------------------------------------------------------
 

@@ -11,6 +11,8 @@ import math
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Self
 
+from .policy.ending import fail_on
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -70,6 +72,23 @@ def _flag(name: str, value: Any) -> bool:
 def _text_or_none(_: str, value: Any) -> str | None:
     text = "" if value is None else str(value).strip()
     return None if text.lower() in {"", "none", "off", "false", "0"} else text
+
+
+def _port_or_off(name: str, value: Any) -> int | None:
+    text = "" if value is None else str(value).strip().lower()
+    if text in {"", "none", "off", "false"}:
+        return None
+    return int(_number(0, 65535)(name, value))
+
+
+def _conditions(name: str, value: Any) -> tuple[str, ...]:
+    words = tuple(str(v) for v in value) if isinstance(value, (list, tuple)) else (str(value),)
+    parts = tuple(part.strip() for word in words for part in word.split(","))
+    try:
+        fail_on(parts)
+    except ValueError as error:
+        raise BadSetting(name, value, str(error).partition("understood. ")[2]) from None
+    return parts
 
 
 def _targets(name: str, value: Any) -> tuple[str, ...]:
@@ -175,6 +194,31 @@ class Config:
         "What happens to a request that cannot be stored (lambda, live object): kept in memory only, or made a dead letter.",
     )
     crawl_delay: bool = setting(True, _flag, "Obey `Crawl-delay` and `Request-rate` of robots.txt.")
+    fail_on: tuple[str, ...] = setting(
+        "lost",
+        _conditions,
+        "What makes the exit code 3: `lost`, `never`, or comparisons like `lost>1%`, `pages<1000`, `refused>20%`.",
+    )
+    progress: bool = setting(
+        True,
+        _flag,
+        "A live display where standard error is a terminal; elsewhere one line a minute.",
+    )
+    status_port: int | None = setting(
+        "off",
+        _port_or_off,
+        "Port of the status page and the metrics; 0 takes any free one, a taken one the next free one.",
+    )
+    status_host: str = setting(
+        "127.0.0.1",
+        lambda _, value: str(value).strip(),
+        "Address the status page listens on. The page shows URLs: keep it on loopback.",
+    )
+    status_token: str | None = setting(
+        "off",
+        _text_or_none,
+        "Whoever has this token may pause, resume and stop on the status page. Without one nobody may.",
+    )
     replay_only: bool = setting(
         False,
         _flag,

@@ -18,6 +18,7 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.misc import build_from_crawler, load_object
 
 from . import compat, letters, names
+from .book import Book
 from .codec import Unserialisable
 from .config import Config
 from .domains import Domains
@@ -34,6 +35,7 @@ from .policy.turns import Turns
 from .policy.watermarks import Watermarks
 from .stores.base import State
 from .stores.deadletter_rows import settled
+from .telling import Telling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
     from .leases import Lease
     from .ledger import Ledger
     from .policy.frontier import Entry
-    from .stores.base import DeadLetter
+    from .stores.base import DeadLetter, Recovered
     from .writer import ResultsWriter
 
 logger = logging.getLogger(__name__)
@@ -120,11 +122,19 @@ class Control:
         self._told_unstorable: set[str] = set()
         self._excess = 0
         self._excess_due = 0.0
+        self.book = Book()
+        self._kept_totals = ""
+        self.given_back = 0  # requests in flight at the end: they are pending again, on disk
+        self.robots_domains = 0
+        self.source_failed = False  # the spider's start() raised
+        self.paused_since_at: float | None = None
+        self.paused_by = ""
         self.stopping = False
         self.store_waits = False
         self.foreign_filter: BaseDupeFilter | None = None
         self.writer: ResultsWriter | None = None
         self.post: DeadLetterPost | None = None
+        self.tell = Telling(crawler.signals)
         self.letters = Letters(spider=self._spider_name, now_at=self.now_at)
         self._ledger: Ledger | None = None
         self._wake: Callable[[], None] = lambda: None
@@ -242,13 +252,14 @@ class Control:
 
     def is_busy(self, domain: Domain) -> bool:
         """Has *domain* work, or something in flight?"""
-        return domain.in_flight > 0 or domain.name in self.frontier
+        return domain.in_flight > 0 or domain.paused or domain.name in self.frontier
 
     # -- moves ---------------------------------------------------------------------------------------------------------
 
     def admit(self, entry: Entry, delay_s: float) -> None:
         """Make *entry* pending, in *delay_s* seconds if that is over 0."""
         if delay_s > 0:
+            self.book.put_off(entry.domain)
             self.stats.inc_value(names.STAT_DELAYED)
             due_at = self.now_at() + delay_s
             to_disk = self.delays.push(entry, self.now() + delay_s)
@@ -281,6 +292,68 @@ class Control:
         # It turns out that it cannot be stored: it stays in memory, beyond the window.
         self.frontier.unspill(entry)
         self.turns.work_came(entry.domain, entry.priority)
+
+    def restore_book(self, recovered: Recovered) -> None:
+        """Go on with the counts of an earlier process of this job."""
+        kept = self.ledger.store.fact(names.FACT_ACCOUNT)
+        if kept is not None:
+            self.book.restore(json.loads(kept))
+        left = recovered.delayed + len(recovered.crashed)
+        left += sum(backlog.count for backlog in recovered.backlogs)
+        self.book.reconcile(left)
+
+    def keep_book(self) -> None:
+        """Have the counts committed with the changes that they count."""
+        if self.ledger.durable:
+            totals = json.dumps(self.book.totals())
+            if totals != self._kept_totals:
+                self._kept_totals = totals
+                self.ledger.record(names.FACT_ACCOUNT, totals)
+
+    @property
+    def leased(self) -> int:
+        """Requests handed out and not ended: at a site, or in the spider."""
+        return 0 if self._ledger is None else len(self._ledger.leases)
+
+    def domains_in_flight(self) -> set[str]:
+        """Names of the domains of all leases."""
+        if self._ledger is None:
+            return set()
+        return {lease.domain.name for lease in self._ledger.leases.values()}
+
+    def pause(self, by: str) -> None:
+        """Hand nothing out until `resume`."""
+        if self.paused_since_at is None:
+            self.paused_since_at, self.paused_by = self.now_at(), by
+
+    def resume(self) -> None:
+        """Go on."""
+        self.paused_since_at, self.paused_by = None, ""
+        self.wake_soon()
+
+    def pause_domain(self, name: str) -> None:
+        """Ask domain *name* nothing until `resume_domain`."""
+        self.domains.get(name, self.now()).paused = True
+
+    def resume_domain(self, name: str) -> None:
+        """Ask it again."""
+        domain = self.domains.find(name)
+        if domain is not None and domain.paused:
+            domain.paused = False
+            self.stand_in_line(name)
+            self.wake_soon()
+
+    async def replay_domain(self, name: str) -> int:
+        """Have the dead letters of domain *name* crawled again; how many."""
+        if self.post is None:
+            raise ValueError("no dead letters are kept: SLUICE_DEAD_LETTERS is empty")
+        return await self.post.request(domain=name)
+
+    def set_ceiling(self, name: str, ceiling: int) -> None:
+        """At most *ceiling* requests of domain *name* in flight at once."""
+        self.domains.get(name, self.now()).governor.set_floor(max_concurrency=ceiling)
+        self.stand_in_line(name)
+        self.wake_soon()
 
     def land(self, now: float) -> None:
         """Take note of the requests that have left the downloader."""
@@ -318,7 +391,7 @@ class Control:
 
     def bury_letter(self, letter: DeadLetter) -> None:
         """A dead letter that somebody else has made."""
-        self.count_dead(letter.reason)
+        self.count_dead(letter.reason, letter)
         self.ledger.bury(letter)
         self._flush_soon()
 
@@ -341,24 +414,24 @@ class Control:
             status = getattr(getattr(failure.value, "response", None), "status", None)
         if lease.handled and lease.error is None and not self.config.dead_letters_handled:
             self.stats.inc_value(names.STAT_SKIPPED % "handled by errback")
+            self.book.left_out(lease.domain.name, "handled by errback")
             return []
-        self.count_dead(reason)
         request = lease.request
         if isinstance(request.errback, ErrbackRecorder):
             request.errback = request.errback.inner
-        return [
-            self.letters.of_request(
-                request,
-                payload=self._payload(request),
-                key=self.fingerprint(request).hex(),
-                domain=lease.domain.name,
-                reason=reason,
-                detail=detail,
-                sent=1,
-                status=status,
-                exception=exception,
-            )
-        ]
+        letter = self.letters.of_request(
+            request,
+            payload=self._payload(request),
+            key=self.fingerprint(request).hex(),
+            domain=lease.domain.name,
+            reason=reason,
+            detail=detail,
+            sent=1,
+            status=status,
+            exception=exception,
+        )
+        self.count_dead(reason, letter)
+        return [letter]
 
     def _payload(self, request: Request) -> bytes:
         """What a dead letter keeps of *request*: all of it, or what can be kept."""
@@ -394,7 +467,7 @@ class Control:
                 reason=reason,
                 detail=detail,
             )
-        self.count_dead(reason)
+        self.count_dead(reason, letter)
         self.ledger.bury(letter)
         self.ledger.drop(entry)
         self._flush_soon()
@@ -405,15 +478,19 @@ class Control:
             entry, bytes(entry.request), reason="unreadable", detail=str(error)
         )
         self.stats.inc_value(names.STAT_UNREADABLE)
-        self.count_dead("unreadable")
+        self.count_dead("unreadable", letter)
         self.ledger.bury(letter)
         self.ledger.drop(entry)
         self._flush_soon()
 
-    def count_dead(self, reason: str) -> None:
-        """One dead letter more."""
+    def count_dead(self, reason: str, letter: DeadLetter) -> None:
+        """One dead letter more; the first of a kind on a domain is said, further ones are counted."""
         self.stats.inc_value(names.STAT_DEAD_COUNT)
         self.stats.inc_value(names.STAT_DEAD % reason)
+        bury = self.book.buried if letter.kind == "request" else self.book.buried_item
+        if bury(letter.domain, reason, url=letter.url, now_at=letter.last_at):
+            self.tell.first_letter(letter)
+        self.tell.letter(letter)
 
     # -- what Scrapy's signals tell --------------------------------------------------------------------------------------
 
@@ -431,6 +508,7 @@ class Control:
 
     def spider_error(self, failure: Failure) -> None:
         """A callback or an errback raised."""
+        self.book.failed_in_spider(letters.place_of(failure))
         lease = self._current()
         if lease is not None and lease.error is None:
             lease.error = failure
@@ -449,7 +527,7 @@ class Control:
             return
         lease = self._current()
         letter = self.letters.of_item(item, reason=reason, error=error, lease=lease)
-        self.count_dead(reason)
+        self.count_dead(reason, letter)
         if lease is None:
             self._ledger.bury(letter)
             self._flush_soon()
@@ -458,6 +536,7 @@ class Control:
 
     def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
         """robots.txt may ask for a delay."""
+        self.robots_domains += 1
         if not self.config.crawl_delay:
             return
         agent = self.crawler.settings["ROBOTSTXT_USER_AGENT"] or self.crawler.settings["USER_AGENT"]

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from .stores.deadletter_filters import LetterFilter
 from .stores.deadletters import DeadLetterError
 from .worker import Worker
 
@@ -82,6 +83,7 @@ class DeadLetterPost:
     ) -> None:
         """No I/O. *folder* is that of a job that can be resumed."""
         self._file = file
+        self._spider = spider
         self._store = store
         self._hooks = hooks
         self._open_run = partial(
@@ -110,6 +112,17 @@ class DeadLetterPost:
     def has_more(self) -> bool:
         """Is more requested than was brought back so far? Then the crawl is not at its end."""
         return self._more
+
+    async def request(self, *, domain: str) -> int:
+        """Have this spider's letters of *domain* brought back; how many.
+
+        Raises:
+            DeadLetterError: the file cannot be used.
+        """
+        where = LetterFilter(spider=self._spider, domain=domain)
+        requested = await self._worker.call(self._file.request_replay, where)
+        self._news.set()
+        return sum(requested.groups.values())
 
     def committed(self) -> None:
         """A batch that holds letters was committed."""

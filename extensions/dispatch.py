@@ -7,6 +7,7 @@ costs nothing: the next try is at a known time (one timer) or at the end of a ru
 from __future__ import annotations
 
 import enum
+import math
 from typing import TYPE_CHECKING
 
 from . import compat, names
@@ -69,6 +70,9 @@ class Dispatch:
         self._buried = 0
         while (name := control.turns.next_ready()) is not None:
             domain = control.domains.get(name, now)
+            if domain.paused:
+                control.turns.sleep(name, math.inf)
+                continue
             if domain.given_up is not None:
                 if self._bury_next(domain):
                     continue
@@ -104,6 +108,7 @@ class Dispatch:
     def _wake(self, now: float) -> None:
         control = self._control
         for entry in control.delays.take_due(now):
+            control.book.came_due(entry.domain)
             control.admit(entry, 0.0)
         for name in control.turns.woken(now):
             control.stand_in_line(name)
@@ -112,6 +117,8 @@ class Dispatch:
         control = self._control
         if control.stopping:
             return Idle.STOPPING
+        if control.paused_since_at is not None:
+            return Idle.PAUSED
         if control.store_waits:
             return Idle.STORE
         if control.results_too_deep():
@@ -166,6 +173,8 @@ class Dispatch:
         self._choose_slot(request, domain)
         if not request.meta.get("retry_times"):
             domain.budget.fresh()
+        if request.meta.get("retry_times") or request.meta.get(names.REFUSALS):
+            control.book.retries_in += 1
         if control.outage.out(now):
             control.outage.probed(now)
         lease.ticket = domain.governor.sent(now)

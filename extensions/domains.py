@@ -36,6 +36,7 @@ class Domain:
         "name",
         "pages",
         "patience_due",
+        "paused",
         "refused",
         "retries",
         "slot_set",
@@ -56,6 +57,7 @@ class Domain:
         self.pages = 0
         self.refused = 0
         self.retries = 0
+        self.paused = False  # by hand: asked nothing until it is resumed
         self.user_delay_s = 0.0
         self.delay_jitter = 0.0
 

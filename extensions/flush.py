@@ -165,7 +165,9 @@ class Flusher:
             self._settle(lease)
             self._release(lease)
         self._uncommitted += len(ended)
+        control.keep_book()
         items = ledger.commit()
+        control.book.results += items
         settled, self._uncommitted = self._uncommitted, 0
         if control.writer is not None:
             control.writer.committed(items, settled)
@@ -185,12 +187,15 @@ class Flusher:
         dead: list[DeadLetter] = []
         if ending is Ending.PARSED:
             control.stats.inc_value(names.STAT_PARSED)
+            control.book.parsed(lease.domain.name, now=control.now(), now_at=control.now_at())
             dead = control.settled_letter(lease)
         elif ending is Ending.REPLACED:
             control.stats.inc_value(names.STAT_REPLACED)
+            control.book.replaced(lease.domain.name)
         elif ending is Ending.SKIPPED and lease.failure is not None:
             reason = letters.skipped_because(lease.failure)
             control.stats.inc_value(names.STAT_SKIPPED % reason)
+            control.book.left_out(lease.domain.name, reason)
             dead = control.settled_letter(lease)
         elif control.stopping and lease.failure is None and lease.error is None:
             self._ledger.reopen(lease)  # cut short by the end of the crawl: it is pending again
@@ -204,8 +209,10 @@ class Flusher:
         control = self._control
         for entry in lease.children:
             delay_s = entry.request.meta.pop(names.DELAY_S, 0.0)
+            control.book.taken(entry.domain)
             control.admit(entry, delay_s)
         for domain, (count, priority, rank) in lease.held_on_disk.items():
+            control.book.taken(domain, count)
             control.frontier.note_on_disk(domain, count, priority, rank)
 
     def _refill(self, now: float) -> bool:
@@ -228,6 +235,7 @@ class Flusher:
             next_due = math.inf if next_at is None else now + max(0.0, next_at - now_at)
             control.delays.took_from_disk(len(rows), next_due)
             for row in rows:
+                control.book.came_due(row.domain)
                 control.admit(_entry(row), 0.0)
             budget -= len(rows)
         return budget < REFILL_BUDGET
@@ -286,9 +294,10 @@ class Flusher:
             self._timer = None
         try:
             self.flush()
-            given_back = self._ledger.give_back()
             control = self._control
-            control.stats.set_value(names.STAT_PENDING_LEFT, control.pending + given_back)
+            control.given_back = self._ledger.give_back()
+            left = control.pending + control.given_back
+            control.stats.set_value(names.STAT_PENDING_LEFT, left)
             self._ledger.commit()
             writer = self._control.writer
             if writer is not None:

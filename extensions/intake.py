@@ -59,10 +59,16 @@ class Intake:
             return False
         now = control.now()
         entry = self._entry(request)
+        if parent is None:
+            control.book.seeds += 1
+        elif parent.responded:
+            control.book.links += 1
         if parent is not None and self._repeats_too_often(request, parent):
+            control.book.taken(entry.domain)
             control.bury_entry(entry, "loop", "its callback asked for it again and again")
             return True
         if control.pending >= control.config.max_pending_on_disk:
+            control.book.taken(entry.domain)
             control.bury_entry(entry, "overflow", "SLUICE_MAX_PENDING_ON_DISK was reached")
             return True
         delay_s = self._delay_s(request, parent, entry.domain, now)
@@ -70,6 +76,7 @@ class Intake:
         if control.ledger.durable and parent is not None and request.dont_filter:
             self._hold(entry, parent, delay_s)
         else:
+            control.book.taken(entry.domain)
             control.admit(entry, delay_s)
         return True
 

@@ -33,6 +33,20 @@ DETAIL_BYTES = 4000
 """Enough for the innermost frames of a traceback; a million letters must stay readable."""
 
 
+def place_of(failure: Failure) -> str:
+    """Exception and innermost place in the user's code, the same for every failure by one bug."""
+    frames = traceback.extract_tb(failure.value.__traceback__) if failure.value else []
+    own = [
+        f for f in frames if "site-packages" not in f.filename and "/lib/python" not in f.filename
+    ]
+    last = (own or list(frames))[-1:]
+    name = type(failure.value).__name__
+    if not last:
+        return name
+    where = "/".join(last[0].filename.replace("\\", "/").split("/")[-2:])
+    return f"{name} at {where}:{last[0].lineno}"
+
+
 class Letters:
     """Makes dead letters for one spider."""
 

@@ -17,8 +17,17 @@ REASON_STORE = "store_failed"
 REASON_SINK = "sink_gone"
 REASON_DISK = "disk_full"
 REASON_SCHEDULER = "scheduler_failed"
+REASON_STOPPED = "stopped"  # on the status page
+
+# Facts that a job's store keeps beside its rows.
+FACT_ACCOUNT = "account"
 
 # Stats. `%s` stands for a reason, an outcome or a cause out of a bounded list.
+STAT_STATUS_URL = "sluice/status_url"
+STAT_COMPLETE = "sluice/complete"
+STAT_EXIT_CODE = "sluice/exit_code"
+STAT_ACCOUNT_OFF = "sluice/account_off"
+STAT_BOTTLENECK = "sluice/bottleneck_seconds/%s"
 STAT_PARSED = "sluice/parsed"
 STAT_DUPLICATES = "dupefilter/filtered"
 STAT_SKIPPED = "sluice/skipped/%s"

@@ -126,7 +126,8 @@ def _mainly(data: dict[str, Any], lost: int) -> str:
     rows = data["domains"]["rows"]
     if not rows or rows[0]["dead_letters"] * 2 < lost or data["domains"]["total"] < 2:  # noqa: PLR2004
         return ""
-    return f", {count(rows[0]['dead_letters'])} of them on {host(rows[0]['domain'])}"
+    some = rows[0]["dead_letters"]
+    return f", {'all' if some >= lost else f'{count(some)} of them'} on {host(rows[0]['domain'])}"
 
 
 def _pages(number: int) -> str:

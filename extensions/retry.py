@@ -99,6 +99,7 @@ class RetryMiddleware:
         again.dont_filter = True
         again.meta[names.REFUSALS] = refusals
         again.meta.setdefault(names.FIRST_AT, control.now_at())
+        control.book.retries_out += 1
         control.stats.inc_value("retry/count")
         control.stats.inc_value(f"retry/reason_count/{response_status_message(status)}")
         return again
@@ -119,5 +120,6 @@ class RetryMiddleware:
             give_up_log_level=meta.get("give_up_log_level", self._give_up_log_level),
         )
         if again is not None:
+            self._control.book.retries_out += 1
             again.meta.setdefault(names.FIRST_AT, self._control.now_at())
         return again

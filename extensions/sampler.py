@@ -148,6 +148,7 @@ class Sampler:
         self.snapshot: Snapshot | None = None
         self.listeners: list[Callable[[Snapshot], None]] = []
         self.finish: tuple[str, bool] | None = None  # reason, complete
+        self.exit: tuple[int, str] | None = None  # code, and the rule that chose it
         self._rss_limit_bytes = rss_limit_bytes
         self._moved = moved
         self._bottleneck_changed = bottleneck_changed
@@ -442,6 +443,8 @@ class Sampler:
             blocked={str(cause): number for cause, number in last.blocked.items()},
             seconds={str(name): spent for name, spent in self.bottleneck.seconds.items()},
             finish_reason=self.finish[0] if self.finish else None,
+            exit_code=self.exit[0] if self.exit else None,
+            exit_rule=self.exit[1] if self.exit else "",
         )
 
     def _remember(self, snapshot: Snapshot) -> None:

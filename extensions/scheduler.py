@@ -177,6 +177,7 @@ class Scheduler(BaseScheduler):
         self._intake = Intake(
             control, first_id=opened.recovered.last_id, links_first_in_first_out=self._fifo
         )
+        control.restore_book(opened.recovered)
         self._take_over(opened.recovered)
         if control.foreign_filter is not None and hasattr(control.foreign_filter, "open"):
             control.foreign_filter.open()
@@ -273,6 +274,7 @@ class Scheduler(BaseScheduler):
         if self._intake is None:
             return
         entry = Entry(id=self._intake.next_id(), domain="", priority=0, rank=0, request=request)
+        control.book.taken(entry.domain)
         control.bury_entry(entry, "not taken in", "see the log for the exception")
 
     def _fail(self, reason: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Self
 
-from scrapy.exceptions import NotConfigured
+from scrapy.exceptions import CloseSpider, NotConfigured
 
 from . import compat, names
 from .control import Control
@@ -43,9 +43,15 @@ class StartGate:
             return
         while await self._room():
             try:
-                yield await anext(start)
+                seed = await anext(start)
             except StopAsyncIteration:
                 return
+            except CloseSpider:
+                raise
+            except Exception:
+                self._control.source_failed = True  # the crawl must not end as complete
+                raise
+            yield seed
 
     async def _room(self) -> bool:
         """Wait until there is room. False: the crawl is ending, no more seeds are wanted.
@@ -66,4 +72,6 @@ class StartGate:
 
     def _is_open(self) -> bool:
         control = self._control
+        if control.paused_since_at is not None:
+            return False
         return control.gate.is_open(control.pending_for_gate()) and not control.results_too_deep()

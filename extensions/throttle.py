@@ -17,11 +17,14 @@ from scrapy.exceptions import (
     NotConfigured,
     ResponseDataLossError,
 )
+from twisted.python.failure import Failure
 
 from . import names
 from .control import Control
+from .letters import cause_of
 from .policy.outcome import Outcome
 from .policy.retry_after import parse_retry_after
+from .policy.wording import duration
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -76,7 +79,7 @@ class ThrottleMiddleware:
             self._control.outage.record(
                 lease.domain.name, ok=True, network_failure=False, now=self._control.now()
             )
-        self._tell(lease, outcome, request, wait_s)
+        self._tell(lease, outcome, request, wait_s, note=note_of(response.status, outcome, wait_s))
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
@@ -93,7 +96,8 @@ class ThrottleMiddleware:
                 "Every domain fails: this machine's own network seems down."
                 " Only probes go out until one is answered; no request loses an attempt"
             )
-        self._tell(lease, Outcome.OVERLOADED, request, None)
+        note = cause_of(Failure(exception))  # type: ignore[no-untyped-call]
+        self._tell(lease, Outcome.OVERLOADED, request, None, note=note)
 
     def _retry_after_s(self, response: Response) -> float | None:
         values = [bytes(v) for v in response.headers.getlist("Retry-After")]
@@ -104,7 +108,15 @@ class ThrottleMiddleware:
             values, now_at=self._control.now_at(), server_date=bytes(date) if date else None
         )
 
-    def _tell(self, lease: Lease, outcome: Outcome, request: Request, wait_s: float | None) -> None:
+    def _tell(
+        self,
+        lease: Lease,
+        outcome: Outcome,
+        request: Request,
+        wait_s: float | None,
+        *,
+        note: str,
+    ) -> None:
         control = self._control
         now = control.now()
         ticket, lease.ticket = lease.ticket, None
@@ -118,6 +130,9 @@ class ThrottleMiddleware:
         held_before = domain.governor.held_until
         domain.governor.finished(ticket, outcome, now, latency_s=latency_s, retry_after_s=wait_s)
         control.stats.inc_value(names.STAT_OUTCOME % outcome.value)
+        control.book.answered(domain.name, outcome, latency_s=latency_s, note=note)
+        if outcome is Outcome.REFUSED:
+            control.tell.refused(domain.name, note)
         self._judge(domain, outcome, now, wait_s)
         held = domain.governor.held_until
         if held is not None and held_before is None:
@@ -142,6 +157,13 @@ class ThrottleMiddleware:
             domain.patience_due = max(domain.patience_due, now + wait_s + limit_s)
         if now >= domain.patience_due:
             control.give_up(domain.name, "refused" if outcome is Outcome.REFUSED else "unreachable")
+
+
+def note_of(status: int, outcome: Outcome, wait_s: float | None) -> str:
+    """What a refusal or an overload said, in a few words; empty for all else."""
+    if outcome not in {Outcome.REFUSED, Outcome.OVERLOADED}:
+        return ""
+    return f"{status}, Retry-After {duration(wait_s)}" if wait_s is not None else str(status)
 
 
 def classify(status: int, *, asks_to_wait: bool) -> Outcome:

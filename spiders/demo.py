@@ -37,6 +37,7 @@ class DemoSpider(Spider):
         "LOG_LEVEL": "ERROR",
         "RETRY_TIMES": 3,
         "STATS_DUMP": False,
+        "SLUICE_FAIL_ON": "never",  # some of its pages are made to be lost
     }
 
     def __init__(self, name: str | None = None, *, scale: str = "1", **other: Any) -> None:

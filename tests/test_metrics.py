@@ -78,7 +78,7 @@ def expressions() -> list[str]:
     board = json.loads((DEPLOY / "grafana/sluice.json").read_text())
     found = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
     found += re.findall(
-        r"expr: (.*?)\n\s+for:", (DEPLOY / "prometheus/alerts.yml").read_text(), re.S
+        r"expr: (.*?)\n\s+for:", (DEPLOY / "prometheus/alerts.yml").read_text(), re.DOTALL
     )
     return found
 

@@ -56,7 +56,7 @@ def test_an_incomplete_crawl_names_number_and_place() -> None:
     """How much is lost, and where most of it."""
     text = report.text(data(lost=40, finish=("finished", False)))
     verdict = " ".join(text.split("\n\n")[1].split("\n"))
-    assert verdict == "INCOMPLETE: 40 of 340 pages lost, 40 of them on lost.example."
+    assert verdict == "INCOMPLETE: 40 of 340 pages lost, all on lost.example."
     assert "scrapy deadletters replay pages" in text
 
 

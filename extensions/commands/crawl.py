@@ -15,6 +15,8 @@ from twisted.internet.defer import Deferred
 
 from ..arguments import REASON, BadArgument, refuse_unknown, require
 from ..config import BadSetting
+from ..overview import follow_exit
+from ..policy.ending import worst
 
 if TYPE_CHECKING:
     import argparse
@@ -30,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 
 class Command(_CrawlCommand):
-    """Crawl; 1 if it could not start, 2 for arguments that cannot work."""
+    """Crawl; the exit code says whether anything is missing (see docs/seeing.md)."""
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Run the spider named in *args*."""
@@ -44,6 +46,7 @@ class Command(_CrawlCommand):
         else:
             crawler = self._create_crawler(spidercls)
             crawler.signals.connect(self._note_reason, signals.spider_closed)
+            follow_exit(crawler, self._note_exit)
             self._watch(self.crawler_process.crawl(crawler, **opts.spargs))
         self.crawler_process.start()  # also without a crawl: a loop that never ran complains
         if self.exitcode == 0 and self.crawler_process.bootstrap_failed:
@@ -60,6 +63,9 @@ class Command(_CrawlCommand):
         if not self.crawler_process.settings.getbool("SLUICE_REPLAY_ONLY"):
             require(spidercls, arguments)
         return spidercls
+
+    def _note_exit(self, code: int) -> None:
+        self.exitcode = worst([self.exitcode, code])
 
     def _note_reason(self, reason: str) -> None:
         if reason == REASON:

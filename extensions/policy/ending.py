@@ -129,11 +129,8 @@ class Ending:
 
 
 # Reasons with which Sluice closes a crawl because of trouble that may pass.
-TROUBLE = frozenset({
-    "disk_full", "store_full", "store_broken", "store_unreachable", "sink_down", "sink_broken",
-    "network_down",
-})  # fmt: skip
-INTERNAL = frozenset({"internal_error", "store_too_new", "job_locked"})
+TROUBLE = frozenset({"disk_full", "store_failed", "sink_gone"})
+INTERNAL = frozenset({"scheduler_failed"})
 
 
 def exit_code(ending: Ending, conditions: Sequence[Condition]) -> tuple[Exit, str]:

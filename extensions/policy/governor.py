@@ -261,6 +261,16 @@ class DomainGovernor:
         return 1 if self._hold.single else self._concurrency.limit
 
     @property
+    def met_limit(self) -> bool:
+        """The host has shown a limit: of its rate, or of what it works on at once."""
+        return self._pace.mark is not None or self._concurrency.cuts > 0
+
+    @property
+    def crawl_delay_s(self) -> float:
+        """Seconds between two requests that robots.txt asks for; 0 for none."""
+        return self._crawl_delay_s
+
+    @property
     def parked(self) -> bool:
         """The host asked for a wait over the longest that the law would take by itself."""
         return self._hold.parked

@@ -17,7 +17,7 @@ import math
 class Turns:
     """The queue of domains."""
 
-    __slots__ = ("_asleep", "_clock", "_ready", "_stamps", "_urgency")
+    __slots__ = ("_asleep", "_clock", "_dues", "_ready", "_stamps", "_urgency")
 
     def __init__(self) -> None:
         self._ready: list[tuple[int, int, str]] = []  # (-priority, stamp, domain)
@@ -26,6 +26,7 @@ class Turns:
             str, int
         ] = {}  # domain -> stamp of its only valid entry; -1 while blocked
         self._urgency: dict[str, int] = {}  # priority of the domains that are ready
+        self._dues: dict[str, float] = {}  # until when those asleep sleep
         self._clock = itertools.count()
 
     def ready(self, domain: str, priority: int) -> None:
@@ -46,6 +47,7 @@ class Turns:
             self._stamps[domain] = -1
             return
         stamp = self._stamps[domain] = next(self._clock)
+        self._dues[domain] = until_due
         heapq.heappush(self._asleep, (until_due, stamp, domain))
 
     def is_ready(self, domain: str) -> bool:
@@ -56,6 +58,11 @@ class Turns:
         """*domain* has no work."""
         self._stamps.pop(domain, None)
         self._urgency.pop(domain, None)
+        self._dues.pop(domain, None)
+
+    def due_of(self, domain: str) -> float | None:
+        """Until when *domain* was last put to sleep; None if it never was."""
+        return self._dues.get(domain)
 
     def __contains__(self, domain: str) -> bool:
         return domain in self._stamps

@@ -29,7 +29,7 @@ REST = Account(asked=100, got=50, pending=50)
         (Ending(reason="disk_full", account=LOSS), "lost", Exit.TRY_AGAIN),
         (Ending(reason="finished", account=LOSS, unwritten=5), "lost", Exit.TRY_AGAIN),
         (Ending(reason="finished", account=LOSS, source_failed=True), "lost", Exit.FAILED),
-        (Ending(reason="internal_error", account=ALL), "never", Exit.FAILED),
+        (Ending(reason="scheduler_failed", account=ALL), "never", Exit.FAILED),
     ],
 )
 def test_the_table(ending: Ending, words: str | list[str], code: int) -> None:

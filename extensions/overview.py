@@ -1,0 +1,366 @@
+"""All that is shown of a crawl, put together: page, metrics, display, log lines, report, verdict.
+
+The rule it keeps: showing is never in the way. A part that cannot start is a warning; a part that
+fails is logged; the crawl goes on and ends as it would without.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from scrapy import signals
+from scrapy.exceptions import NotConfigured
+from scrapy.utils.asyncio import run_in_thread
+from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.job import job_dir
+
+from . import names, progress, report
+from .config import Config
+from .control import Control
+from .metrics import CrawlMetrics
+from .notify import Notifier
+from .policy.bottleneck import Code
+from .policy.ending import Ending, Exit, exit_code, fail_on
+from .sampler import Sampler
+from .statuspage import StatusPage
+from .view import ControlView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+    from .book import DomainRow
+    from .snapshot import Snapshot
+
+logger = logging.getLogger("sluice.report")
+progress_log = logging.getLogger("sluice.progress")
+
+URL_FILE = "status.url"
+LINE_S = 60.0
+SAVE_S = 30.0
+
+
+class Overview:
+    """The extension that shows a crawl; find it with `crawler.get_extension(Overview)`.
+
+    Args:
+        find_control: Finds the crawl's control room, once the crawl has begun.
+        config: Sluice's settings.
+        folder: JOBDIR, or None.
+        rss_limit_bytes: MEMUSAGE_LIMIT_MB in bytes; 0: none.
+        live: Whether a live display on the terminal is wanted.
+    """
+
+    def __init__(
+        self,
+        *,
+        find_control: Callable[[], Control | None],
+        config: Config,
+        folder: str | None,
+        rss_limit_bytes: int,
+        live: bool,
+    ) -> None:
+        self._find_control = find_control
+        self._found: Control | None = None
+        self._config = config
+        self._folder = Path(folder) if folder else None
+        self._rss_limit_bytes = rss_limit_bytes
+        self._live = live
+        self._sampler: Sampler | None = None
+        self._page: StatusPage | None = None
+        self._display: progress.Display | None = None
+        self._notifier: Notifier | None = None
+        self._line_due = 0.0
+        self._save_due = 0.0
+        self._saving: asyncio.Task[None] | None = None
+        self._source_failed = False
+        self._shown_live = False
+        self.exit_code: int | None = None
+        self.exit_rule = ""
+        self.data: dict[str, Any] | None = None  # the report, once the crawl has ended
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Read the settings and listen for the crawl's begin and end."""
+        settings = crawler.settings
+        config = Config.from_settings(settings)
+        if not config.enabled or os.environ.get("SCRAPY_CHECK"):
+            raise NotConfigured
+        limited = settings.getbool("MEMUSAGE_ENABLED")
+        overview = cls(
+            find_control=lambda: crawler.get_extension(Control),
+            config=config,
+            folder=job_dir(settings),
+            rss_limit_bytes=settings.getint("MEMUSAGE_LIMIT_MB") * 2**20 if limited else 0,
+            live=_wants_display(settings, wanted=config.progress),
+        )
+        connect = crawler.signals.connect
+        connect(overview.spider_opened, signals.spider_opened)
+        connect(overview.spider_closed, signals.spider_closed)
+        connect(overview.engine_stopped, signals.engine_stopped)
+        return overview
+
+    @property
+    def _control(self) -> Control:
+        if self._found is None:
+            raise RuntimeError("the crawl has not begun")
+        return self._found
+
+    @property
+    def sampler(self) -> Sampler | None:
+        """The sampler, while and after the crawl runs."""
+        return self._sampler
+
+    @property
+    def url(self) -> str | None:
+        """Address of the status page, where there is one."""
+        return self._page.url if self._page is not None else None
+
+    # -- begin -------------------------------------------------------------------------------------
+
+    async def spider_opened(self) -> None:
+        """Begin to show."""
+        control = self._found = self._find_control()
+        if control is None:
+            return
+        job = self._folder.name if self._folder is not None else ""
+        sampler = self._sampler = Sampler(
+            view=ControlView(
+                control=control,
+                folder=str(self._folder) if self._folder is not None else None,
+            ),
+            book=control.book,
+            spider=control.spider.name,
+            job=job,
+            rss_limit_bytes=self._rss_limit_bytes,
+            moved=self._moved,
+            bottleneck_changed=self._bottleneck_changed,
+        )
+        self._recall(sampler)
+        sampler.listeners.append(self._every_second)
+        self._line_due = time.monotonic() + LINE_S
+        self._save_due = time.monotonic() + SAVE_S
+        self._notifier = Notifier.from_environment()
+        if self._notifier is not None:
+            sampler.listeners.append(self._notifier.show)
+        if self._config.status_port is not None:
+            await self._open_page(sampler, self._config.status_port)
+        sampler.start()
+        if self._live:
+            self._shown_live = True
+            self._display = progress.Display(sampler=sampler)
+            self._display.start()
+
+    def _recall(self, sampler: Sampler) -> None:
+        """Go on from what an earlier process of this job has shown."""
+        if self._folder is None:
+            return
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            status = report.load(self._folder)["status"]
+            sampler.bottleneck.restore(status["bottleneck"]["seconds"])
+            sampler.earlier_s = float(status["running_s"])
+            sampler.started_at = float(status["started_at"])
+
+    async def _open_page(self, sampler: Sampler, port: int) -> None:
+        self._page = StatusPage(
+            sampler=sampler,
+            host=self._config.status_host,
+            port=port,
+            token=self._config.status_token,
+            actions=PageActions(self._control),
+            metrics=CrawlMetrics(sampler=sampler).scrape,
+            text=lambda: report.text(self._report()),
+            job_kept=self._folder is not None,
+        )
+        url = await self._page.start()
+        if url is None:
+            return
+        logger.info("Status page: %s", url)
+        self._control.stats.set_value(names.STAT_STATUS_URL, url)
+        if self._folder is not None:
+            with contextlib.suppress(OSError):
+                (self._folder / URL_FILE).write_text(url + "\n", encoding="ascii")
+
+    # -- while it runs -----------------------------------------------------------------------------
+
+    def _moved(self, row: DomainRow, before: str, now_at: float) -> None:
+        self._control.tell.moved(self._control.book, row, before, now_at)
+
+    def _bottleneck_changed(self, snapshot: Snapshot) -> None:
+        if snapshot.finish_reason is None and snapshot.code != Code.STARTING:
+            line = progress.line(snapshot)
+            self._control.tell.bottleneck(self._control.book, snapshot, line)
+
+    def _every_second(self, snapshot: Snapshot) -> None:
+        now = time.monotonic()
+        self._control.tell.gate(snapshot)
+        if now >= self._line_due:
+            self._line_due = now + LINE_S
+            progress_log.info("%s", progress.line(snapshot), extra={"sluice": snapshot.figures()})
+        if self._folder is not None and now >= self._save_due and self._saving is None:
+            self._save_due = now + SAVE_S
+            self._saving = asyncio.ensure_future(self._save())
+
+    def _report(self) -> dict[str, Any]:
+        sampler = self._sampler
+        if sampler is None:
+            raise RuntimeError("the crawl has not begun")
+        return report.report_data(
+            sampler,
+            job_dir=str(self._folder) if self._folder is not None else None,
+            results=", ".join(self._results()),
+            fail_on=", ".join(str(condition) for condition in fail_on(self._config.fail_on)),
+        )
+
+    def _results(self) -> list[str]:
+        writer = self._control.writer
+        return [] if writer is None else [state.name for state in writer.states]
+
+    async def _save(self) -> None:
+        folder = self._folder
+        if folder is not None:
+            data = self.data or self._report()
+            try:
+                await run_in_thread(report.save, data, folder)
+            except OSError as error:
+                logger.warning("The report could not be kept in %s: %s", folder, error)
+        self._saving = None
+
+    # -- end ---------------------------------------------------------------------------------------
+
+    async def spider_closed(self, reason: str) -> None:
+        """Take stock."""
+        sampler = self._sampler
+        if sampler is None:
+            return
+        sampler.stop()
+        if self._notifier is not None:
+            self._notifier.stopping()
+        if self._display is not None:
+            self._display.stop()
+        self._take_stock(sampler, reason)
+        if self._saving is not None:
+            await asyncio.wait([self._saving])
+        await self._save()
+        if self._page is not None:
+            await self._page.stop()
+            if self._folder is not None:
+                with contextlib.suppress(OSError):
+                    (self._folder / URL_FILE).unlink()
+
+    def _take_stock(self, sampler: Sampler, reason: str) -> None:
+        control, book = self._control, self._control.book
+        sampler.finish = (reason, False)
+        snapshot = sampler.tick()
+        ending = Ending(
+            reason=reason,
+            account=snapshot.account,
+            answers=book.answers,
+            refused=book.refused,
+            lost_items=book.dead_items,
+            unwritten=snapshot.gauges.results_waiting,
+            source_failed=control.source_failed,
+        )
+        code, rule = exit_code(ending, fail_on(self._config.fail_on))
+        self.exit_code, self.exit_rule = int(code), rule
+        sampler.finish = (reason, ending.complete)
+        sampler.exit = (int(code), rule)
+        sampler.tick()
+        self.data = self._report()
+        stats = control.stats
+        stats.set_value(names.STAT_COMPLETE, ending.complete)
+        stats.set_value(names.STAT_EXIT_CODE, int(code))
+        stats.set_value(names.STAT_ACCOUNT_OFF, snapshot.account.difference)
+        for name, spent in sampler.bottleneck.snapshot().items():
+            stats.set_value(names.STAT_BOTTLENECK % name, spent)
+
+    def engine_stopped(self) -> None:
+        """The verdict is the last line of the log."""
+        if self.data is None:
+            return
+        if self._shown_live:
+            sys.stderr.write(report.text(self.data))
+        verdict, code = report.verdict(self.data), self.exit_code
+        level = logging.INFO if code == Exit.COMPLETE else logging.WARNING
+        logger.log(level, "%s Exit code %s: %s", verdict, code, self.exit_rule)
+
+
+class PageActions:
+    """What the status page can have done, for those who hold its token."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+
+    def _said(self, domain: str | None, text: str) -> str:
+        self._control.book.changed(time.time(), domain, text)
+        return f"{domain} {text}" if domain else text
+
+    def _known(self, domain: str) -> str:
+        if domain not in self._control.book.rows:
+            raise ValueError("no such domain")
+        return domain
+
+    def pause(self, by: str) -> str:
+        """Hand out nothing more."""
+        self._control.pause(by)
+        return self._said(None, "paused on the status page")
+
+    def resume(self) -> str:
+        """Go on."""
+        self._control.resume()
+        return self._said(None, "resumed on the status page")
+
+    def stop(self) -> str:
+        """End the crawl; what is pending is kept."""
+        engine = self._control.engine
+        if engine.spider is not None:
+            deferred_from_coro(engine.close_spider_async(reason=names.REASON_STOPPED))
+        return self._said(None, "stopped on the status page")
+
+    def pause_domain(self, domain: str) -> str:
+        """Ask *domain* nothing more."""
+        self._control.pause_domain(self._known(domain))
+        return self._said(domain, "paused on the status page")
+
+    def resume_domain(self, domain: str) -> str:
+        """Ask it again."""
+        self._control.resume_domain(self._known(domain))
+        return self._said(domain, "resumed on the status page")
+
+    def set_ceiling(self, domain: str, ceiling: int) -> str:
+        """At most *ceiling* requests to *domain* at once."""
+        most = self._control.crawler.settings.getint("CONCURRENT_REQUESTS")
+        if not 1 <= ceiling <= most:
+            raise ValueError(f"a ceiling is 1 to {most}, CONCURRENT_REQUESTS")
+        self._control.set_ceiling(self._known(domain), ceiling)
+        return self._said(domain, f"at most {ceiling} at once, set on the status page")
+
+    async def replay(self, domain: str) -> str:
+        """Crawl the dead letters of *domain* again."""
+        count = await self._control.replay_domain(self._known(domain))
+        return self._said(domain, f"{count} dead letters asked for again on the status page")
+
+
+def follow_exit(crawler: Crawler, take: Callable[[int], None]) -> None:
+    """Have *take* called with the exit code of *crawler* when it has ended, if it got that far."""
+
+    def ended() -> None:
+        overview = crawler.get_extension(Overview)
+        if overview is not None and overview.exit_code is not None:
+            take(overview.exit_code)
+
+    crawler.signals.connect(ended, signals.engine_stopped, weak=False)
+
+
+def _wants_display(settings: BaseSettings, *, wanted: bool) -> bool:
+    log_file = settings.get("LOG_FILE")
+    return progress.wants_display(sys.stderr, os.environ, wanted=wanted, log_file=log_file)

@@ -1,0 +1,376 @@
+"""How far it is, where somebody looks: a live display on a terminal, one line a minute elsewhere.
+
+The rule it keeps: no log line is torn, lost or reordered by the display, and the display costs next
+to nothing. Lines are gathered for a tenth of a second and printed at once above it: one redraw for
+all of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from typing import TYPE_CHECKING, TextIO
+
+from rich.console import Console, ConsoleOptions, Group, RenderResult
+from rich.live import Live
+from rich.text import Text
+from scrapy.utils.asyncio import call_later
+from scrapy.utils.log import get_scrapy_root_handler
+
+from .policy.sentences import clause
+from .policy.wording import DASH, clock, count, duration, middle, share, short_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .book import DomainRow
+    from .sampler import Sampler
+    from .snapshot import Snapshot
+
+GATHER_S = 0.1
+REFRESH_S = 0.5
+MAX_GATHERED = 2000
+_BARS = " ▁▂▃▄▅▆▇█"
+
+
+def wants_display(
+    stream: TextIO, environment: Mapping[str, str], *, wanted: bool, log_file: str | None
+) -> bool:
+    """Is there somebody at a terminal who would see a live display on *stream*?"""
+    if not wanted or environment.get("CI") or environment.get("TERM", "") in {"", "dumb"}:
+        return False
+    return log_file is None and stream.isatty()
+
+
+# -- the line a minute -----------------------------------------------------------------------------
+
+
+def times_in_words(s: Snapshot, *, about: str = "~") -> str:
+    """The two times: ``98% by ~16:12, all by ~17:59``."""
+    if s.open_ended:
+        return f"links still found ({s.links_per_page:.1f} a page)"
+    if not s.times_known:
+        return "time left unknown"
+
+    def moment(wait_s: float) -> str:
+        return (
+            f"in {duration(wait_s)}"
+            if wait_s < 60
+            else f"by {about}{clock(s.at + wait_s, now_at=s.at)}"
+        )
+
+    parts = []
+    if s.times.most_s is not None:
+        parts.append(f"98% {moment(s.times.most_s)}")
+    parts.append("end unknown" if s.times.all_s is None else f"all {moment(s.times.all_s)}")
+    if s.times.unknown:
+        parts.append(f"{count(s.times.unknown)} domain{'s' * (s.times.unknown > 1)} unknown")
+    return ", ".join(parts)
+
+
+def line(s: Snapshot) -> str:
+    """The line of a log: the sentence first, then ``key=value``."""
+    a = s.account
+    unread = "~" if a.unread else ""
+    head = (
+        f"{a.got} of {unread}{a.known} pages ({share(a.done_share)}), {short_rate(s.pages_per_s)}"
+    )
+    keys = (
+        "pages", "pages_per_s", "pending", "pending_in_memory", "pending_on_disk", "pending_high",
+        "in_flight", "delayed", "refused_share", "retries_out_per_s", "retries_in_per_s",
+        "results_waiting", "dead_letters", "rss_mib", "loop_lag_ms", "time_left_s",
+    )  # fmt: skip
+    figures = s.figures()
+    pairs = [f"{key}={figures[key]}" for key in keys if figures[key] is not None]
+    pairs += [f"bottleneck={s.code}", f"bottleneck_s={max(0, round(s.at - s.since_at))}"]
+    return f"{head}, {times_in_words(s)}. {s.sentence.text} | {' '.join(pairs)}"
+
+
+def status_line(s: Snapshot) -> str:
+    """One short line for systemd: ``75%, 19.2/s, all by ~17:59. Sites set the pace: ...``."""
+    done = f"{share(s.account.done_share)}, {short_rate(s.pages_per_s)}"
+    return f"{done}, {times_in_words(s)}. {s.sentence.text}"
+
+
+def title(s: Snapshot) -> str:
+    """A few words for a terminal's title."""
+    return f"{share(s.account.done_share)} {s.spider}: {clause(s.sentence.text)}"
+
+
+# -- the display -----------------------------------------------------------------------------------
+
+
+class Frame:
+    """Draws the newest snapshot to the console's size: never more than half of its height."""
+
+    def __init__(self, sampler: Sampler, *, plain: bool) -> None:
+        self._sampler = sampler
+        self._plain = plain
+        self._key: tuple[int, int, int] = (-1, 0, 0)
+        self._drawn: Group = Group()
+
+    def __rich_console__(self, console: Console, _: ConsoleOptions) -> RenderResult:
+        """The lines, made once a snapshot and size."""
+        width, height = console.size
+        snapshot = self._sampler.snapshot
+        if snapshot is not None:
+            key = (snapshot.seq, width, height)
+            if key != self._key:
+                self._key, self._drawn = key, Group(*self.lines(snapshot, width, height))
+        yield self._drawn
+
+    def lines(self, s: Snapshot, width: int, height: int) -> list[Text]:
+        """What is shown in *width* columns and half of *height* lines."""
+        tone = {"ok": "bold", "warn": "bold yellow", "bad": "bold red"}[str(s.level)]
+        sentence = _cut(Text(s.sentence.text, style=tone), width)
+        bar = self._bar(s, width)
+        if width < 60 or height < 14:
+            return [sentence, bar]
+        room = max(2, height // 2)
+        lines = [
+            self._rule(s, width),
+            sentence,
+            bar,
+            self._pages(s, width),
+            *self._queues(s, width),
+        ]
+        rest = room - len(lines)
+        return (lines + self._domains(rest, width))[:room]
+
+    def _rule(self, s: Snapshot, width: int) -> Text:
+        dash = "-" if self._plain else "─"
+        job = f" · {middle(s.job, 24)}" if s.job else ""
+        head = f"{dash * 2} {middle(s.spider, 20)}{job} · {duration(s.running_s)} "
+        tail = f" Ctrl-C stops{', twice at once' if width >= 100 else ''} {dash * 2}"
+        return _cut(Text(head + dash * max(0, width - len(head) - len(tail)) + tail, "dim"), width)
+
+    def _bar(self, s: Snapshot, width: int) -> Text:
+        done = f" {share(s.account.done_share)}"
+        words = f"{done}  {times_in_words(s, about='~' if self._plain else '≈')}"
+        words = words if len(words) < width - 10 else done
+        a, room = s.account, max(4, width - len(words))
+        known = max(1, a.known)
+        signs = "#x:-. " if self._plain else "██▓▒░ "
+        parts = (
+            (a.got, signs[0], "blue"), (a.dead, signs[1], "red"), (a.skipped, signs[2], "dim"),
+            (a.left, signs[3], "blue"), (a.unread or 0, signs[4], "dim"),
+        )  # fmt: skip
+        text, used, through = Text(), 0, 0
+        for number, sign, style in parts:
+            through += number
+            until = room * through // known
+            if number and until == used and sign == signs[1] and used < room:
+                until += 1  # what is lost is seen, however little it is
+            text.append(sign * max(0, min(until, room) - used), style)
+            used = max(used, min(until, room))
+        text.append(" " * (room - used))
+        text.append(words)
+        return _cut(text, width)
+
+    def _pages(self, s: Snapshot, width: int) -> Text:
+        text = Text()
+        unread = "≈" if s.account.unread else ""
+        text.append("pages ", "dim").append(count(s.account.got), "bold")
+        text.append(f" of {unread}{count(s.account.known)}    ", "dim")
+        text.append(short_rate(s.pages_per_s), "bold")
+        span_s = 600 if width < 100 else 3600
+        room = min(40, width - len(text) - 12)
+        if room > 8 and not self._plain:
+            text.append("  " + self._spark(room, span_s), "blue")
+            text.append("  10 min" if span_s == 600 else "  last hour", "dim")
+        return _cut(text, width)
+
+    def _spark(self, room: int, span_s: int) -> str:
+        values = self._sampler.history.fine.column(0, span_s)
+        if not values:
+            return ""
+        each = max(1, -(-len(values) // room))
+        means = [
+            sum(p) / len(p) for p in (values[i : i + each] for i in range(0, len(values), each))
+        ]
+        top = max(means) or 1.0
+        return "".join(_BARS[min(8, max(1, round(8 * mean / top)))] for mean in means[-room:])
+
+    def _queues(self, s: Snapshot, width: int) -> list[Text]:
+        g = s.gauges
+        wide = width >= 100
+        cap = f" of {count(g.pending_high)}" if g.pending_high else ""
+        disk = f", {count(g.pending_on_disk)} on disk" if wide and g.pending_on_disk else ""
+        first = _pairs(
+            ("pending", count(s.pending), f" {count(g.pending_in_memory)}{cap} in memory{disk}"),
+            ("in flight", count(g.in_flight), f" of {count(g.max_in_flight)}"),
+            ("delayed", count(g.delayed), ""),
+        )
+        refused = DASH if s.refused_share is None else share(s.refused_share)
+        pairs = [
+            ("results", count(g.results_waiting), f" of {count(g.results_bound)}"),
+            ("refused", refused, ""),
+            ("dead", count(s.account.dead), ""),
+            ("memory", f"{round(s.rss_bytes / 2**20)} MiB", ""),
+        ]
+        if wide:
+            back = f" put off, {short_rate(s.retries_in_per_s)} back"
+            pairs.insert(2, ("retries", short_rate(s.retries_out_per_s), back))
+        second = _pairs(*pairs)
+        if s.account.dead:
+            second.highlight_regex(r"(?<=dead )[\d,]+", "bold red")
+        return [_cut(first, width), _cut(second, width)]
+
+    def _domains(self, room: int, width: int) -> list[Text]:
+        """The domains that end last, then those that are held."""
+        if room <= 0:
+            return []
+        rows = [row for row in self._sampler.book.rows.values() if row.left] if room else []
+        held = [r for r in rows if r.state in {"down", "parked", "waiting", "probing", "paused"}]
+        slow = (
+            [r for r in rows if r.left_s is not None and r not in held] if len(rows) < 2000 else []
+        )
+        for_held = min(len(held), max(1, room // 3))
+        slow.sort(key=lambda r: -(r.left_s or 0))
+        held.sort(key=lambda r: -r.left)
+        lines = []
+        for number, row in enumerate(slow[: room - for_held]):
+            pace = f"{row.why or row.state}"
+            end = duration(row.left_s)
+            lines.append(_row("slowest" if not number else "", row, pace, end, width))
+        now_at = self._sampler.history_at
+        for number, row in enumerate(held[:for_held]):
+            due = clock(row.next_at, now_at=now_at, seconds=True) if row.next_at else "on answer"
+            why = f"{row.state}, {row.why}" if row.why else row.state
+            lines.append(_row("held" if not number else "", row, why, due, width))
+        return lines
+
+
+def _row(label: str, row: DomainRow, why: str, end: str, width: int) -> Text:
+    name_room = 24 if width < 100 else 34
+    why_room = max(8, width - 8 - name_room - 1 - 10 - 12)
+    text = Text(f"{label:<8}", "dim")
+    text.append(f"{middle(row.name, name_room):<{name_room}} ")
+    text.append(f"{middle(why, why_room):<{why_room}}", "dim")
+    text.append(f"{count(row.left):>10}").append(f"{end:>12}", "bold")
+    return _cut(text, width)
+
+
+def _pairs(*pairs: tuple[str, str, str]) -> Text:
+    text = Text()
+    for number, (word, value, note) in enumerate(pairs):
+        text.append(("   " if number else "") + word + " ", "dim")
+        text.append(value, "bold").append(note, "dim")
+    return text
+
+
+def _cut(text: Text, width: int) -> Text:
+    text.truncate(width)
+    text.no_wrap = True
+    return text
+
+
+class GatheringHandler(logging.Handler):
+    """Prints log lines above the display, those of a tenth of a second at once.
+
+    A line of a warning or worse, and the last ones, are printed at once. Text is printed as text:
+    ``[scrapy.core]`` is no markup, and a URL is not broken at the console's width.
+    """
+
+    def __init__(self, *, console: Console, live: Live) -> None:
+        super().__init__()
+        self._console, self._live = console, live
+        self._lines: list[str] = []
+        self._due = False
+        self._guard = threading.Lock()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Gather, and see to it that it is printed soon."""
+        try:
+            line = self.format(record)
+        except Exception:  # noqa: BLE001 - a handler must not raise into the crawl
+            self.handleError(record)
+            return
+        with self._guard:
+            self._lines.append(line)
+            full = len(self._lines) >= MAX_GATHERED
+        if full or record.levelno >= logging.WARNING:
+            self.flush()
+        elif not self._due and threading.current_thread() is threading.main_thread():
+            self._due = True
+            try:
+                call_later(GATHER_S, self._flush_due)
+            except RuntimeError:  # the loop has ended: nothing will come later
+                self._due = False
+                self.flush()
+
+    def _flush_due(self) -> None:
+        self._due = False
+        self.flush()
+
+    def flush(self) -> None:
+        """Print what was gathered."""
+        with self._guard:
+            lines, self._lines = self._lines, []
+        if lines:
+            self._console.print(Text("\n".join(lines)), soft_wrap=True)
+
+
+class Display:
+    """The live display of one process; several spiders share it.
+
+    Args:
+        samplers: What is shown, block by block.
+        stream: Where the terminal is.
+    """
+
+    def __init__(self, *, sampler: Sampler, stream: TextIO | None = None) -> None:
+        stream = stream or sys.stderr
+        encoding = (getattr(stream, "encoding", "") or "").lower()
+        self._console = Console(file=stream, force_terminal=True, highlight=False, emoji=False)
+        plain = "utf" not in encoding
+        self._frame = Frame(sampler, plain=plain)
+        self._live = Live(
+            self._frame,
+            console=self._console,
+            auto_refresh=False,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            transient=True,
+            vertical_overflow="crop",
+        )
+        self._handler: GatheringHandler | None = None
+        self._replaced: logging.Handler | None = None
+        self._last_seq = -1
+        self._sampler = sampler
+
+    def start(self) -> None:
+        """Take the place of Scrapy's log handler, and draw."""
+        old = get_scrapy_root_handler()
+        if old is not None and isinstance(old, logging.StreamHandler):
+            handler = GatheringHandler(console=self._console, live=self._live)
+            handler.setLevel(old.level)
+            handler.setFormatter(old.formatter)
+            for each in old.filters:
+                handler.addFilter(each)
+            root = logging.getLogger()
+            root.removeHandler(old)
+            root.addHandler(handler)
+            self._handler, self._replaced = handler, old
+        self._live.start(refresh=True)
+        self._sampler.listeners.append(self._refresh)
+
+    def _refresh(self, _: Snapshot) -> None:
+        if self._handler is not None:
+            self._handler.flush()
+        self._live.refresh()
+
+    def stop(self) -> None:
+        """Take the display away, and put Scrapy's log handler back."""
+        if self._refresh in self._sampler.listeners:
+            self._sampler.listeners.remove(self._refresh)
+        handler, old = self._handler, self._replaced
+        self._handler = self._replaced = None
+        if handler is not None:
+            handler.flush()
+        self._live.stop()
+        if handler is not None and old is not None:
+            root = logging.getLogger()
+            root.removeHandler(handler)
+            root.addHandler(old)
