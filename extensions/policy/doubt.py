@@ -11,13 +11,15 @@ from .law import LAW, Law
 _SUSPECT = 3  # refusals ...
 _WITHIN = 120  # ... among so many answers that start a test
 _APART = 6  # answers between two of them: closer ones are one event
-_MOST_NOISE = 0.12
+_CHANCE = 2  # refusals in a test that may be chance, or another crawler's probe
+_FEW = 60  # answers under which a test gives no verdict
+_MOST_NOISE = 0.12  # a larger share is a limit, whatever the test says
 
 
 class Doubt:
     """Counts lone refusals, and tests them."""
 
-    __slots__ = ("_answers", "_hits", "_law", "_need", "_since", "_when", "active")
+    __slots__ = ("_answers", "_hits", "_law", "_since", "_when", "active")
 
     def __init__(self, *, law: Law = LAW) -> None:
         self._law = law
@@ -25,7 +27,6 @@ class Doubt:
         self._when: tuple[int, ...] = ()
         self.active = False
         self._since = 0
-        self._need = 0
         self._hits = 0
 
     @property
@@ -36,7 +37,7 @@ class Doubt:
     def passed(self) -> bool:
         """Count an answer; True if a verdict may be due."""
         self._answers += 1
-        return self.active and self._answers - self._since >= self._need
+        return self.active and self._answers - self._since >= _FEW
 
     def refused(self) -> bool:
         """Count a lone refusal; True if a verdict may be due."""
@@ -45,13 +46,12 @@ class Doubt:
             return False
         if self.active:
             self._hits += 1
-            return self._hits >= 2  # noqa: PLR2004  one may be chance
+            return self._answers - self._since >= _FEW
         self._when = (*self._when, self._answers)[-_SUSPECT:]
         within = self._answers - self._when[0]
         if len(self._when) == _SUSPECT and within <= _WITHIN:
             self.active = True
             self._since, self._hits = self._answers, 0
-            self._need = 3 * max(within, 10)
         return False
 
     def verdict(self) -> float | None:
@@ -59,12 +59,12 @@ class Doubt:
         if not self.active:
             return None
         answers = self._answers - self._since
-        if self._hits < 2 and answers < self._need:  # noqa: PLR2004  as above
+        if answers < (_WITHIN, 2 * _WITHIN, 2 * _WITHIN, _FEW)[min(self._hits, 3)]:
             return None
-        share = (self._hits - 1) / max(1, answers - 1)  # unbiased where counting stops at a hit
-        noise = self._hits >= 2  # noqa: PLR2004  as above
+        share = (self._hits - 0.5) / answers
+        noise = self._hits > _CHANCE and share <= _MOST_NOISE
         self.drop()
-        return min(share, _MOST_NOISE) if noise else 0.0
+        return share if noise else 0.0
 
     def drop(self) -> None:
         """Something clearer happened: forget the suspicion."""

@@ -125,6 +125,7 @@ class DomainGovernor:
             sent_due=now,
             cut=self._pace.cuts,
             level=self._concurrency.cuts,
+            above=self._pace.probing,
             pace=self._pace.sent(now),
             alone=self._seen_in_flight == 0,
             probe=single,
@@ -233,9 +234,11 @@ class DomainGovernor:
         """What the host says of its quota: with none remaining, wait for its reset."""
         if remaining is None or reset_s is None or not 0.0 < reset_s < math.inf:
             return
+        if reset_s < _LONG_QUOTA_S:
+            return
         if remaining <= 0:
             self._hold.obey(now, reset_s)
-        elif reset_s >= _LONG_QUOTA_S:
+        else:
             self._pace.quota(now, remaining / reset_s, reset_s)
 
     # --- state for the status page and the next run ------------------------------------------

@@ -24,6 +24,8 @@ class Law:
     """The excess doubles in this time: a fivefold rise is found in about ten seconds."""
     probe_doubling_requests: float = 6.5
     """... or in this many requests on slow hosts, where a second holds no news."""
+    probe_window: float = 0.5
+    """... or in this part of the time that the host stays shut, where it counts by the window."""
     max_hold_s: float = 120.0
     """Longest rest (or 100 requests), so that a risen limit is found in minutes at worst."""
     refusal_noise: float = 0.004
@@ -32,8 +34,6 @@ class Law:
     """Excess share of refusals that the score is built to see at once."""
     refusal_score: float = 8.0
     """Score that convicts the pace: three refusals within some twenty answers."""
-    refusal_score_above: float = 3.5
-    """Score that convicts while probing: one refusal, unless the host is known to be noisy."""
     doubt_sit: float = 0.75
     """Pace while testing whether refusals are noise: a limit would not refuse there."""
     first_pause_s: float = 0.1
@@ -46,7 +46,7 @@ class Law:
     """Longest computed wait. A longer Retry-After is obeyed, and the domain is shown as parked."""
     jitter: float = 0.1
     """Waits are longer by up to this share, so that crawlers do not come back in step."""
-    single_probe_fails: int = 3
+    single_probe_fails: int = 2
     """From so many failures in a row on, one request at a time asks for all."""
     failure_noise: float = 0.02
     """Share of failures that is nobody's limit: large sites have as many."""

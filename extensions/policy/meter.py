@@ -71,17 +71,20 @@ class Meter:
         since = self._starts[0] if self._starts else until_due
         return count / max(over_s, until_due - since)
 
-    def least_rate(self, until_due: float, *, burst: float) -> float:
+    def best_stretch(self, until_due: float, *, burst: float) -> tuple[float, int, float]:
         """The best lower bound on the rate of a bucket of *burst* that was empty at *until_due*.
 
         The maximum of (accepted - burst) / time over all stretches of the cycle that end then:
         exact if the bucket was full at any moment of the cycle.
+
+        Returns:
+            That rate, and how many were accepted in how many seconds to give it.
         """
-        best, count = 0.0, 0
+        best, count = (0.0, 0, 0.0), 0
         for start, n in zip(reversed(self._starts), reversed(self._counts), strict=True):
             count += n
             if count > burst and until_due > start:
-                best = max(best, (count - burst) / (until_due - start))
+                best = max(best, ((count - burst) / (until_due - start), count, until_due - start))
         return best
 
     def excess(self, until_due: float, *, rate: float) -> float:

@@ -12,33 +12,35 @@ from typing import TYPE_CHECKING
 
 from .doubt import Doubt
 from .law import LAW, Law
+from .limit import Cycle, Limit
 from .meter import Meter
 from .score import Score
 
 if TYPE_CHECKING:
     from .ticket import Ticket
 
-_TRUSTED = 5  # accepted requests in a cycle from which on its rate is believed below half the mark
+_PACED = 0.8  # part of a cycle that was spent waiting for tokens, from which on it is a measure
+_MANY = 100  # answers that show that a host is less noisy than was believed
 _LEAST = 1e-4  # requests a second: one in three hours
-_INSTANT_S = 1e-3
 
 
 class Pace:
     """The rate loop of one domain. Times are monotonic seconds; never sleeps, never draws."""
 
     __slots__ = (
-        "_burst",
         "_clock_s",
         "_cut_above",
         "_cut_due",
         "_cut_pace",
         "_doubt",
-        "_first",
         "_hold_s",
         "_last_refused_due",
         "_law",
+        "_limit",
         "_meter",
         "_next_due",
+        "_paced",
+        "_pause_s",
         "_quota_due",
         "_quota_rate",
         "_refused",
@@ -47,33 +49,41 @@ class Pace:
         "_step",
         "_told_s",
         "_waited",
+        "_waited_s",
+        "_window_s",
         "cuts",
-        "mark",
     )
 
     def __init__(self, *, law: Law = LAW) -> None:
         self._law = law
         self._meter = Meter()
+        self._limit = Limit()
         self._score = Score(noise=law.refusal_noise, step=law.refusal_step)
         self._doubt = Doubt(law=law)
-        self.mark: float | None = None  # believed limit, requests a second
         self.cuts = 0
-        self._burst: float | None = None  # the host's bucket, as far as known
-        self._first: tuple[int, float] | None = None  # accepted before the first refusal, and time
         self._clock_s = 0.0  # time spent waiting for tokens since the last cut
         self._hold_s = 0.0
         self._step = law.probe_step
         self._next_due = -math.inf
         self._waited = False
+        self._waited_s = 0.0  # time spent waiting for tokens in this cycle
         self._refused = 0
         self._cut_due: float | None = None  # when the request left whose refusal made the cut
         self._cut_above = False
         self._cut_pace = math.inf
+        self._paced = False
+        self._pause_s = 0.0  # the pause before this cycle
         self._last_refused_due = -math.inf
         self._told_s = 0.0
+        self._window_s = 0.0  # how long the host stays shut once it is: it counts by the window
         self._rtt_s = 0.0
         self._quota_rate = math.inf
         self._quota_due = -math.inf
+
+    @property
+    def mark(self) -> float | None:
+        """The believed limit, requests a second."""
+        return self._limit.mark
 
     # --- sending -----------------------------------------------------------------------------
 
@@ -88,7 +98,12 @@ class Pace:
         probing_s = self._clock_s - self._hold_s
         if probing_s < 0.0:
             return law.sit * mark
-        doubling_s = max(law.probe_doubling_s, law.probe_doubling_requests / mark, self._rtt_s)
+        doubling_s = max(
+            law.probe_doubling_s,
+            law.probe_doubling_requests / mark,
+            self._rtt_s,
+            law.probe_window * self._window_s,
+        )
         return mark * (1.0 + self._step * math.exp2(min(probing_s / doubling_s, 60.0)))
 
     def ready(self, now: float) -> bool:
@@ -102,6 +117,11 @@ class Pace:
         self._waited = True
         return self._next_due
 
+    @property
+    def probing(self) -> bool:
+        """Whether requests now leave at more than the mark; always so before the first refusal."""
+        return self.mark is None or (self._clock_s >= self._hold_s and not self._doubt.active)
+
     def sent(self, now: float) -> float:
         """Take a token; the rate at which this request leaves."""
         rate = self.rate
@@ -112,6 +132,7 @@ class Pace:
         interval_s = 1.0 / rate
         if self._waited:  # the clock of probes runs only while requests really wait for tokens
             self._clock_s += interval_s
+            self._waited_s += interval_s
             self._waited = False
         saved_s = (min(8.0, max(1.0, 0.1 * rate)) - 1.0) * interval_s
         self._next_due = max(self._next_due, now - saved_s) + interval_s
@@ -130,7 +151,7 @@ class Pace:
         self._meter.accept(sent_due)
         self._score.passed()
         if self._doubt.watching and self._doubt.passed():
-            self._judge()
+            self._judge(now)
 
     def stale_refusal(self) -> None:
         """A refusal of a request from before the last cut: one burst is one step."""
@@ -145,25 +166,29 @@ class Pace:
         """
         self._refused += 1
         score, law = self._score.failed(), self._law
-        above = self.mark is None or ticket.pace > self.mark
+        above = ticket.above
+        testing, noisy = self._doubt.active, self._score.noise > law.refusal_noise
         if told_s is None:
-            testing = self._doubt.active
-            if not above and self._doubt.refused():
-                self._judge()
-            noisy = testing or self._score.noise > law.refusal_noise
-            if noisy and score < (law.refusal_score_above if above else law.refusal_score):
+            slow = ticket.pace <= 1.01 * law.doubt_sit * (self.mark or math.inf)
+            if not above and not noisy and slow == testing and self._doubt.refused():
+                self._judge(ticket.sent_due)
+            if (testing or noisy) and score < law.refusal_score:
                 return False
         self.cuts += 1
         self._score.clear()
-        if told_s is not None or above:
+        if told_s is not None or testing:
             self._doubt.drop()
         self._cut_due = self._last_refused_due = ticket.sent_due
         self._cut_above = above
         self._cut_pace = ticket.pace
         self._told_s = told_s or 0.0
+        since_due = self._meter.since_due
+        self._paced = since_due is not None and (
+            self._waited_s >= _PACED * (ticket.sent_due - since_due)
+        )
         self._clock_s, self._hold_s = 0.0, math.inf
         if self.mark is None:
-            self.mark = self._first_mark(ticket.sent_due)
+            self._limit.mark = self._limit.guess(self._meter, ticket.sent_due)
         return True
 
     def refused_again(self, ticket: Ticket) -> None:
@@ -174,7 +199,7 @@ class Pace:
 
     def start_from(self, mark: float) -> None:
         """Take an earlier run's mark, and look for more at once."""
-        self.mark = mark
+        self._limit.mark = mark
 
     def settle(self, success_due: float, now: float, *, fails: int) -> None:
         """The first request since the cut passed: measure the cycle, begin the next.
@@ -189,59 +214,45 @@ class Pace:
             meter.restart(success_due)
             return
         self._cut_due = None
+        self.cuts += 1  # what left under the old mark is judged by no new one
         since_due = meter.since_due
         if since_due is None or since_due >= success_due:
             since_due = cut_due
         end_due = success_due
         if fails > 1 and not self._told_s:  # it opened somewhere between the last two questions
             end_due = 0.5 * (success_due + self._last_refused_due)
-        took_s = max(end_due - since_due, _INSTANT_S)
-        whole = meter.total / math.sqrt(took_s * max(took_s - min(1.0, self._told_s), _INSTANT_S))
-        whole /= 1.0 - self._score.noise
-        shut = end_due - cut_due > 3.0 / old and fails >= self._law.single_probe_fails
+        cycle = Cycle(
+            meter=meter,
+            since_due=since_due,
+            cut_due=cut_due,
+            end_due=end_due,
+            pause_s=self._pause_s,
+            pace=self._cut_pace,
+            paced=self._paced,
+            told=self._told_s > 0.0,
+            noise=self._score.noise,
+        )
+        shut = cycle.blocked_s > 3.0 / old and fails >= self._law.single_probe_fails
+        self._window_s = max(0.7 * self._window_s, cycle.blocked_s if shut else 0.0)
+        same = False
         if self._cut_pace is math.inf:
-            self._first = (meter.total, max(cut_due - since_due, _INSTANT_S))
-            first = self._first_mark(cut_due)
-            self.mark = max(min(first, whole), _LEAST) if shut or self._told_s else first
-            same = False
+            self._limit.first(cycle, shut=shut)
+        elif shut:
+            self._limit.shut(cycle, above=self._cut_above)
+        elif self._cut_above:
+            same = self._limit.risen(cycle)
         else:
-            self.mark, same = self._next_mark(old, whole, cut_due, end_due, shut=shut)
-            if self._first is not None and self._burst is None and not shut:
-                count, first_s = self._first
-                self._burst = max(0.0, count - self.mark * first_s)
-        self._rest(end_due - cut_due, same=same)
+            self._limit.fallen(cycle)
+        self._pause_s = success_due - cut_due
+        if self._score.noise > self._law.refusal_noise and meter.total > _MANY:
+            share = self._refused / (meter.total + self._refused)
+            if share < 0.5 * self._score.noise:
+                self._score.learn(max(share, self._law.refusal_noise))
+        self._rest(cycle.blocked_s, same=same)
         meter.restart(success_due)
         self._next_due = now + 1.0 / self.rate
         self._waited = False
-
-    def _first_mark(self, cut_due: float) -> float:
-        """What was accepted a second just before the first refusal, the host's burst included."""
-        since_due = self._meter.since_due
-        took_s = 1.0 if since_due is None else min(1.0, max(cut_due - since_due, 0.2))
-        return max(self._meter.accepted_rate(cut_due, over_s=took_s), 1.0)
-
-    def _next_mark(
-        self, old: float, whole: float, cut_due: float, end_due: float, *, shut: bool
-    ) -> tuple[float, bool]:
-        """The new mark, and whether a probe just met the ceiling that was known."""
-        meter = self._meter
-        if shut:
-            best = meter.least_rate(end_due, burst=0.0) if self._cut_above else whole
-            return max(min(old * 1.1, max(best, whole)), _LEAST), False
-        if not self._cut_above:
-            floor = 0.5 * old if meter.total >= _TRUSTED else 0.75 * old
-            if self._burst is not None and meter.total >= _TRUSTED:
-                self._burst *= 1.05
-            return min(old, max(floor, whole)), False
-        burst = self._burst
-        if burst is None:
-            bound = math.sqrt(old * min(self._cut_pace, 64.0 * old))
-        else:
-            bound = meter.least_rate(cut_due, burst=burst + 1.0)
-        found = min(max(whole, bound), 0.97 * self._cut_pace)
-        if burst is not None and found <= 1.1 * old:
-            self._burst = 0.95 * burst
-        return max(found, old), found <= 1.1 * old
+        self._waited_s = 0.0
 
     def _rest(self, blocked_s: float, *, same: bool) -> None:
         """Hold until what the last look cost is paid for; no longer than it was known before."""
@@ -255,14 +266,18 @@ class Pace:
         self._step = law.probe_step
         self._refused = 0
 
-    def _judge(self) -> None:
+    def _judge(self, now: float) -> None:
         """Act on the verdict of the doubt, if there is one."""
         noise = self._doubt.verdict()
         if noise is None or self.mark is None:
             return
+        self._meter.restart(now)  # a cycle that was partly slower measures nothing
+        self._waited_s = 0.0
+        self._limit.refilled()
         if noise > 0.0:  # refused as often when slower: not ours
             self._score.learn(max(noise, self._law.refusal_noise))
             self._clock_s = self._hold_s = 0.0
             self._step = 10.0 * self._law.probe_step
         else:
+            self._score.learn(self._law.refusal_noise)
             self._clock_s = 0.0

@@ -10,14 +10,23 @@ class Ticket:
     left before the last cut is old news.
     """
 
-    __slots__ = ("alone", "cut", "level", "pace", "probe", "sent_due")
+    __slots__ = ("above", "alone", "cut", "level", "pace", "probe", "sent_due")
 
     def __init__(
-        self, *, sent_due: float, cut: int, level: int, pace: float, alone: bool, probe: bool
+        self,
+        *,
+        sent_due: float,
+        cut: int,
+        level: int,
+        pace: float,
+        above: bool,
+        alone: bool,
+        probe: bool,
     ) -> None:
         self.sent_due = sent_due
         self.cut = cut  # number of cuts of the pace, and ...
         self.level = level  # ... of the concurrency, before it was sent
         self.pace = pace  # requests a second at which it was sent; inf without a pace
+        self.above = above  # sent while looking for more than the mark
         self.alone = alone
         self.probe = probe

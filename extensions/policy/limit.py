@@ -1,0 +1,168 @@
+"""What a host's limit must be, from what it accepted between two refusals.
+
+A bucket of rate r and burst b that was full when a stretch of t seconds began, and empty at its
+end, gave b + r t. Two unknowns: so the burst is learned from the stretches that emptied the bucket
+quickly, and the rate from the cycles that took long.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .meter import Meter
+
+_FEW = 10  # accepted requests in a cycle from which on its rate is believed as it is
+_FALL = 0.75  # ... else the mark falls by no more than a quarter
+_ANOTHER = 0.7  # a mark under this part of an earlier one is another limit
+_SAME = 1.1  # a limit found within this is the one that was known
+_LEAST = 1e-4  # requests a second: one in three hours
+_INSTANT_S = 1e-3
+
+
+@dataclasses.dataclass(slots=True)
+class Cycle:
+    """From the first request that passed after one cut to the first that passed after the next."""
+
+    meter: Meter
+    since_due: float
+    cut_due: float  # the refused request left
+    end_due: float  # the host was open again
+    pause_s: float  # how long the host was left alone before the cycle
+    pace: float  # at which the refused request left; inf before the first refusal
+    paced: bool  # it was held back by the pace all along: no token was wasted
+    told: bool  # the host said how long to wait, so that the bucket overflowed
+    noise: float  # share of refusals that mean nothing
+
+    @property
+    def accepted(self) -> int:
+        """Requests that passed, the one that ended the cycle too."""
+        return self.meter.total
+
+    @property
+    def took_s(self) -> float:
+        """Seconds to the cut."""
+        return max(self.cut_due - self.since_due, _INSTANT_S)
+
+    @property
+    def blocked_s(self) -> float:
+        """Seconds from the cut to the end."""
+        return self.end_due - self.cut_due
+
+
+class Limit:
+    """The mark of one domain, and what stands behind it."""
+
+    __slots__ = ("_before", "_slack", "_stretch", "burst", "exact", "mark")
+
+    def __init__(self) -> None:
+        self.mark: float | None = None  # requests a second
+        self.burst: float | None = None  # the host's bucket, as far as known
+        self._before = 0.0  # the mark before a trial that was kept for long enough to be true
+        self._slack = 0.0  # what it holds when a probe begins: less than a full one after a rest
+        self.exact = False  # measured at a steady pace over the limit
+        self._stretch = (0, 0.0, 0.0)  # accepted, in how long, at which mark, to empty the bucket
+
+    def first(self, cycle: Cycle, *, shut: bool) -> None:
+        """The first refusal: what was accepted a second just before, the burst included."""
+        self.mark = self.guess(cycle.meter, cycle.cut_due)
+        self._stretch = (cycle.meter.total - 1, cycle.took_s, 0.0)
+        if shut or cycle.told:
+            whole = cycle.accepted / (cycle.took_s + cycle.blocked_s)
+            self.mark = max(
+                _LEAST, min(self.mark, math.sqrt(whole * self.mark) if cycle.told else whole)
+            )
+
+    @staticmethod
+    def guess(meter: Meter, cut_due: float) -> float:
+        """The accepted rate of the last second before *cut_due*."""
+        since_due = meter.since_due
+        over_s = 1.0 if since_due is None else min(1.0, max(cut_due - since_due, 0.2))
+        return max(meter.accepted_rate(cut_due, over_s=over_s), 1.0)
+
+    def shut(self, cycle: Cycle, *, above: bool) -> None:
+        """Closed for longer than a bucket would be: it counts by the window, so by whole cycles."""
+        assert self.mark is not None  # noqa: S101  only the first refusal comes without a mark
+        best = cycle.accepted / (cycle.took_s + cycle.blocked_s)
+        if above:
+            best = max(best, cycle.meter.best_stretch(cycle.end_due, burst=0.0)[0])
+        self.mark = max(_LEAST, min(1.1 * self.mark, best))
+
+    def fallen(self, cycle: Cycle) -> None:
+        """Refused below the mark: at a steady pace the cycle's own rate is the limit."""
+        old = self.mark
+        assert old is not None  # noqa: S101  as above
+        before, self._before = self._before, 0.0
+        if cycle.meter.total < 2 * _FEW and old > before > 0.0:  # the trial failed at once
+            self.mark = math.sqrt(before * max(before, min(old, self._rate(cycle))))
+            self.exact = True
+            self._learn_burst()
+            return
+        if cycle.meter.total < _FEW:
+            rate = cycle.accepted / (cycle.took_s + cycle.blocked_s)
+            self.mark, self.exact = max(_LEAST, min(old, max(rate, _FALL * old))), False
+            return
+        rate = self._rate(cycle)
+        if not cycle.paced:  # tokens were wasted while nobody asked for them
+            burst = (self.burst or 0.0) + 1.0
+            rate = max(rate, cycle.meter.best_stretch(cycle.cut_due, burst=burst)[0])
+        self.mark = max(_LEAST, min(old, rate))
+        self.exact = cycle.paced
+        known = self.burst is not None
+        self._learn_burst()
+        if not known:
+            self.mark = max(_LEAST, min(old, self._rate(cycle)))
+
+    def _learn_burst(self) -> None:
+        """The bucket's size, now that the mark is exact: what its last emptying took over it."""
+        count, took_s, at_mark = self._stretch
+        if not count or self.mark is None or self.mark <= _ANOTHER * at_mark:
+            return
+        burst = max(0.0, count - self.mark * took_s)
+        if self.burst is None:
+            self.burst = self._slack = burst
+        else:
+            self.burst = 0.5 * (self.burst + burst)
+            self._slack = min(self.burst, 0.5 * (self._slack + burst))
+
+    def risen(self, cycle: Cycle) -> bool:
+        """Refused above the mark; True if that was the ceiling that was known."""
+        old = self.mark
+        assert old is not None  # noqa: S101  as above
+        found = self._rate(cycle)
+        if cycle.paced and cycle.meter.total >= 2 * _FEW and found < (0.95 - cycle.noise) * old:
+            self.mark, self.exact = max(_LEAST, found), True  # the mark itself was too much
+            return False
+        if self.burst is not None:
+            slack = self._slack
+            bound, count, took_s = cycle.meter.best_stretch(cycle.cut_due, burst=slack + 1.0)
+            self._stretch = (count - 1, took_s, old)
+            found = max(found, bound)
+            if self.exact and found <= _SAME * old:
+                self._slack = 0.95 * min(slack, cycle.meter.excess(cycle.cut_due, rate=old))
+                return True
+        self.exact = False  # try the middle: if it is too much, the next cycle measures exactly
+        self._before = old if cycle.paced and cycle.meter.total >= 2 * _FEW else 0.0
+        found = max(found, math.sqrt(old * min(cycle.pace, 64.0 * old)))
+        self.mark = min(found, 0.97 * cycle.pace)
+        return False
+
+    def refilled(self) -> None:
+        """The host was asked less than it takes for a while: its bucket is full."""
+        self._slack = self.burst or 0.0
+
+    def _rate(self, cycle: Cycle) -> float:
+        """The rate of a bucket that was empty before the pause, and again at the cut.
+
+        What ran into it in the pause belongs to the cycle, up to its size.
+        """
+        count = cycle.accepted + 1.0  # at the cut nearly a whole token was there
+        pause_s = min(cycle.pause_s, cycle.blocked_s)
+        low, high = count / (cycle.took_s + pause_s), count / cycle.took_s
+        if not cycle.told:
+            return low
+        if self.burst is None:
+            return math.sqrt(low * high)
+        return max(low, (count - self.burst) / cycle.took_s)
