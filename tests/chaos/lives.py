@@ -115,7 +115,8 @@ class Lives:
         while child.poll() is None and self._site.stats().received == before:
             if time.monotonic() > deadline:
                 child.kill()
-                raise AssertionError("the crawl asked for nothing in 30 s")
+                child.wait()
+                raise AssertionError(f"the crawl asked for nothing in 30 s\n{self.log()[-5000:]}")
             time.sleep(0.01)
         try:
             child.wait(seconds)
