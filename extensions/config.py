@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from scrapy.settings import BaseSettings
+
+from .policy.bans import KNOWN_TITLES
 
 PREFIX = "SLUICE_"
 
@@ -96,6 +99,28 @@ def _targets(name: str, value: Any) -> tuple[str, ...]:
         return tuple(str(v) for v in value)
     text = _text_or_none(name, value)
     return () if text is None else (text,)
+
+
+def _listed(value: Any) -> list[str]:
+    values = value if isinstance(value, (list, tuple)) else str(value or "").split(",")
+    return [str(v).strip() for v in values if str(v).strip()]
+
+
+def _statuses(name: str, value: Any) -> tuple[int, ...]:
+    texts = _listed(value)
+    if not all(text.isascii() and text.isdigit() and len(text) == 3 for text in texts):  # noqa: PLR2004
+        raise BadSetting(name, value, "give HTTP statuses, such as 403 or a list of them")
+    return tuple(map(int, texts))
+
+
+def _expressions(name: str, value: Any) -> tuple[str, ...]:
+    texts = [value] if isinstance(value, str) and value else _listed(value)
+    for text in texts:
+        try:
+            re.compile(text)
+        except re.error as error:
+            raise BadSetting(name, text, f"broken regular expression: {error}") from None
+    return tuple(texts)
 
 
 def _choice(*words: str) -> Callable[[str, Any], str]:
@@ -192,6 +217,19 @@ class Config:
         "memory",
         _choice("memory", "dead-letter"),
         "What happens to a request that cannot be stored (lambda, live object): kept in memory only, or made a dead letter.",
+    )
+    ban_statuses: tuple[int, ...] = setting(
+        (),
+        _statuses,
+        "HTTP statuses that are bans: the page is retried later, slower, and never reaches a callback.",
+    )
+    ban_titles: tuple[str, ...] = setting(
+        KNOWN_TITLES, _expressions, "Regular expressions; a page whose title matches one is a ban."
+    )
+    ban_patterns: tuple[str, ...] = setting(
+        (),
+        _expressions,
+        "Regular expressions; a page whose first 20,000 characters match one is a ban.",
     )
     crawl_delay: bool = setting(True, _flag, "Obey `Crawl-delay` and `Request-rate` of robots.txt.")
     fail_on: tuple[str, ...] = setting(

@@ -31,11 +31,13 @@ from .policy.domains import domain_key
 from .policy.frontier import Frontier
 from .policy.outage import OutageDetector
 from .policy.redact import redact_url
+from .policy.retry import delay_s
 from .policy.turns import Turns
 from .policy.watermarks import Watermarks
 from .stores.base import State
 from .stores.deadletter_rows import settled
 from .telling import Telling
+from .strays import Strays
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,6 +131,7 @@ class Control:
         self.source_failed = False  # the spider's start() raised
         self.paused_since_at: float | None = None
         self.paused_by = ""
+        self.strays = Strays(self)
         self.stopping = False
         self.store_waits = False
         self.foreign_filter: BaseDupeFilter | None = None
@@ -192,6 +195,11 @@ class Control:
     def _spider_name(self) -> str:
         return self.spider.name
 
+    @property
+    def is_open(self) -> bool:
+        """Has the job been opened?"""
+        return self._ledger is not None
+
     def open_job(
         self, ledger: Ledger, *, wake: Callable[[], None], flush_soon: Callable[[], None]
     ) -> None:
@@ -223,6 +231,11 @@ class Control:
         """Known and not handed out: ready, delayed, in memory or on disk."""
         return self.frontier.pending + len(self.delays)
 
+    def backoff_s(self, attempt: int) -> float:
+        """A draw of the delay before retry *attempt*."""
+        config = self.config
+        return delay_s(attempt, base_s=config.retry_base_s, cap_s=config.retry_cap_s, u=self.draw())
+
     def results_too_deep(self) -> bool:
         """Do so many results wait for their sink that nothing more should be fetched?"""
         if self.writer is None:
@@ -252,7 +265,12 @@ class Control:
 
     def is_busy(self, domain: Domain) -> bool:
         """Has *domain* work, or something in flight?"""
-        return domain.in_flight > 0 or domain.paused or domain.name in self.frontier
+        return (
+            domain.in_flight > 0
+            or domain.strays > 0
+            or domain.paused
+            or domain.name in self.frontier
+        )
 
     # -- moves ---------------------------------------------------------------------------------------------------------
 
@@ -357,7 +375,9 @@ class Control:
 
     def land(self, now: float) -> None:
         """Take note of the requests that have left the downloader."""
-        for lease in self.ledger.land(self.active()):
+        active = self.active()
+        self.strays.land(active, now)
+        for lease in self.ledger.land(active):
             domain = lease.domain
             domain.in_flight -= 1
             if lease.ticket is not None:

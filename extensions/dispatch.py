@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .leases import Lease
     from .policy.frontier import Entry
 
+GIVE_WAY_S = 0.02
+"""How long a domain's pages give way to its waiting robots.txt and media, for which other pages wait."""
 SUSPECT = 2
 """Crashes after which a request is tried alone: one crash takes all that is in flight with it, so one proves nothing."""
 SUSPECT_WAIT_S = 0.2
@@ -77,6 +79,9 @@ class Dispatch:
                 if self._bury_next(domain):
                     continue
                 break
+            if domain.strays:
+                control.turns.sleep(name, now + GIVE_WAY_S)
+                continue
             due = domain.governor.next_send_due(now, domain.in_flight)
             if due > now:
                 control.turns.sleep(name, due)

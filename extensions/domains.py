@@ -40,6 +40,7 @@ class Domain:
         "refused",
         "retries",
         "slot_set",
+        "strays",
         "user_delay_s",
     )
 
@@ -54,6 +55,7 @@ class Domain:
             None  # the reason, once the domain's requests go to the dead letters
         )
         self.slot_set = False
+        self.strays = 0  # robots.txt and media that wait: they go before the domain's pages
         self.pages = 0
         self.refused = 0
         self.retries = 0

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from . import names
 from .leases import ErrbackRecorder
 from .lineage import current_lease
-from .policy import retry
 from .policy.domains import domain_key
 from .policy.frontier import Entry
 from .stores.base import State
@@ -168,10 +167,7 @@ class Intake:
         if not attempt or parent is None or attempt <= parent.request.meta.get("retry_times", 0):
             return 0.0
         control = self._control
-        config = control.config
-        backoff_s = retry.delay_s(
-            attempt, base_s=config.retry_base_s, cap_s=config.retry_cap_s, u=control.draw()
-        )
+        backoff_s = control.backoff_s(attempt)
         record = control.domains.get(domain, now)
         record.retries += 1
         postponed_s = record.budget.reserve(now + backoff_s)

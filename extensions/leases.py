@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from scrapy.exceptions import IgnoreRequest
 from scrapy.spidermiddlewares.httperror import HttpError
 
+from .bans import Banned
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -38,7 +40,7 @@ class Lease:
     """One request that was handed out. Written by the scheduler and the middlewares, read when it ends."""
 
     __slots__ = (
-        "bytes_received",
+        "banned",
         "children",
         "crashes",
         "domain",
@@ -77,7 +79,7 @@ class Lease:
         self.held_on_disk: dict[str, list[int]] = {}  # domain -> count, best priority, best rank
         self.items: list[StagedItem] = []
         self.letters: list[DeadLetter] = []  # of its items
-        self.bytes_received = 0
+        self.banned: str | None = None  # why its answer is a ban page
         self.crashes = entry.crashes
 
     @property
@@ -127,12 +129,9 @@ def is_meant(failure: Failure) -> bool:
 
     `HttpError` and an endless redirect are IgnoreRequest too, but nobody wanted them.
     """
-    if not isinstance(failure.value, IgnoreRequest) or is_http_error(failure):
+    if not isinstance(failure.value, IgnoreRequest) or isinstance(
+        failure.value, (HttpError, Banned)
+    ):
         return False
     text = str(failure.value)
     return "redirections" not in text and "DOWNLOAD_" not in text
-
-
-def is_http_error(failure: Failure) -> bool:
-    """Did an answer outside 200 to 299 end here, for want of a callback that takes it?"""
-    return isinstance(failure.value, HttpError)

@@ -160,6 +160,8 @@ def cause_of(failure: Failure) -> str:
     if isinstance(value, HttpError):
         return f"http {value.response.status}"
     name = type(value).__name__
+    if name == "Banned":
+        return "ban"
     if name == "IgnoreRequest":
         return "redirects" if "redirections" in str(value) else "too large"
     return _NETWORK.get(name, name)

@@ -15,8 +15,10 @@ from scrapy.utils.misc import load_object
 from scrapy.utils.response import response_status_message
 
 from . import names
+from .bans import Banned
 from .control import Control
 from .policy.outcome import Outcome
+from .strays import Stray
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -66,33 +68,45 @@ class RetryMiddleware:
         )
 
     def process_response(self, request: Request, response: Response) -> Request | Response:
-        """Retry by status."""
-        if request.meta.get("dont_retry"):
-            return response
-        lease = self._control.lease_of(request)
-        if lease is not None and lease.outcome is Outcome.REFUSED:
-            return self._refused(request, lease, response.status) or response
-        if response.status in self._retry_codes:
-            return self._retry(request, lease, response_status_message(response.status)) or response
+        """Retry by status, and what the ban rules called a wall.
+
+        Raises:
+            Banned: a ban page that may not be tried again; no callback ever sees it.
+        """
+        out = self._out(request)
+        banned = None if out is None else out.banned
+        if out is not None and (banned or out.outcome is Outcome.REFUSED):
+            again = self._refused(request, out, response.status)
+            if again is not None:
+                return again
+            if banned:
+                raise Banned(f"ban page: {banned}")
+        if not request.meta.get("dont_retry") and response.status in self._retry_codes:
+            return self._retry(request, out, response_status_message(response.status)) or response
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> Request | None:
         """Retry by exception."""
         if request.meta.get("dont_retry") or not isinstance(exception, self._exceptions):
             return None
-        lease = self._control.lease_of(request)
-        if lease is not None and self._control.outage.out(self._control.now()):
+        out = self._out(request)
+        if out is not None and self._control.outage.out(self._control.now()):
             again = request.copy()
             again.dont_filter = True
             self._control.stats.inc_value("sluice/outage_retries")
             return again
-        return self._retry(request, lease, exception)
+        return self._retry(request, out, exception)
 
-    def _refused(self, request: Request, lease: Lease, status: int) -> Request | None:
+    def _out(self, request: Request) -> Lease | Stray | None:
+        return self._control.lease_of(request) or self._control.strays.find(request)
+
+    def _refused(self, request: Request, out: Lease | Stray, status: int) -> Request | None:
         """Put *request* back without spending an attempt; the governor knows when its domain may be asked again."""
+        if request.meta.get("dont_retry"):
+            return None
         control = self._control
         refusals = request.meta.get(names.REFUSALS, 0) + 1
-        if refusals > control.config.max_refusals or lease.domain.given_up is not None:
+        if refusals > control.config.max_refusals or out.domain.given_up is not None:
             control.stats.inc_value("retry/max_reached")
             return None
         again = request.copy()
@@ -100,16 +114,17 @@ class RetryMiddleware:
         again.meta[names.REFUSALS] = refusals
         again.meta.setdefault(names.FIRST_AT, control.now_at())
         control.book.retries_out += 1
+        if out.banned:
+            again.meta["dont_cache"] = True  # a cache would answer the retry with the same wall
         control.stats.inc_value("retry/count")
         control.stats.inc_value(f"retry/reason_count/{response_status_message(status)}")
         return again
 
     def _retry(
-        self, request: Request, lease: Lease | None, reason: str | Exception
+        self, request: Request, out: Lease | Stray | None, reason: str | Exception
     ) -> Request | None:
-        if lease is None:
-            # robots.txt, media: `download_async` would send the retry at once, with nobody to hold it back.
-            return None
+        if out is None:
+            return None  # it was never let go: nobody would hold the retry back
         meta = request.meta
         again = get_retry_request(
             request,
@@ -121,5 +136,8 @@ class RetryMiddleware:
         )
         if again is not None:
             self._control.book.retries_out += 1
+            if isinstance(out, Stray):
+                # `download_async` sends it on at once; it waits before it is let go.
+                again.meta[names.DELAY_S] = self._control.backoff_s(again.meta["retry_times"])
             again.meta.setdefault(names.FIRST_AT, self._control.now_at())
         return again

@@ -7,7 +7,7 @@ could use.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from scrapy.exceptions import (
     CannotResolveHostError,
@@ -20,19 +20,24 @@ from scrapy.exceptions import (
 from twisted.python.failure import Failure
 
 from . import names
+from .bans import BanCheck
 from .control import Control
 from .letters import cause_of
+from .policy.domains import domain_key
 from .policy.outcome import Outcome
 from .policy.retry_after import parse_retry_after
 from .policy.wording import duration
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
     from .domains import Domain
     from .leases import Lease
+    from .strays import Stray
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +60,7 @@ class ThrottleMiddleware:
 
     def __init__(self, *, control: Control) -> None:
         self._control = control
+        self._bans = BanCheck(control)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -64,40 +70,63 @@ class ThrottleMiddleware:
             raise NotConfigured
         return cls(control=control)
 
+    def process_request(self, request: Request) -> Coroutine[Any, Any, None] | None:
+        """Let a scheduled request pass; have one that goes round the scheduler wait for its host's governor."""
+        control = self._control
+        if (
+            control.lease_of(request) is not None
+            or not control.is_open
+            or not domain_key(request.url)
+        ):
+            return None
+        return control.strays.let_go(request)
+
     def process_response(self, request: Request, response: Response) -> Response:
         """Classify *response*."""
-        lease = self._control.lease_of(request)
-        if lease is None or lease.ticket is None:
+        out = self._find(request)
+        if out is None or out.ticket is None:
             return response
+        control = self._control
         wait_s: float | None = None
+        banned = self._bans.verdict(response)
+        if banned is not None:
+            out.banned = banned
+            control.stats.inc_value(names.STAT_BANS)
         if "cached" in response.flags:
             outcome = Outcome.IGNORED
+        elif banned is not None:
+            outcome = Outcome.REFUSED
         else:
             if response.status in {429, 503}:
                 wait_s = self._retry_after_s(response)
             outcome = classify(response.status, asks_to_wait=wait_s is not None)
-            self._control.outage.record(
-                lease.domain.name, ok=True, network_failure=False, now=self._control.now()
+            control.outage.record(
+                out.domain.name, ok=True, network_failure=False, now=control.now()
             )
-        self._tell(lease, outcome, request, wait_s, note=note_of(response.status, outcome, wait_s))
+        note = f"ban page: {banned}" if banned else note_of(response.status, outcome, wait_s)
+        self._tell(out, outcome, request, wait_s, note=note)
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
         """Classify a failure to get any response."""
-        lease = self._control.lease_of(request)
-        if lease is None or lease.ticket is None or not isinstance(exception, NETWORK_FAILURES):
+        out = self._find(request)
+        if out is None or out.ticket is None or not isinstance(exception, NETWORK_FAILURES):
             return
         control = self._control
-        was_out = control.outage.out(control.now())
-        control.outage.record(lease.domain.name, ok=False, network_failure=True, now=control.now())
-        if control.outage.out(control.now()) and not was_out:
+        now = control.now()
+        was_out = control.outage.out(now)
+        control.outage.record(out.domain.name, ok=False, network_failure=True, now=now)
+        if control.outage.out(now) and not was_out:
             control.stats.inc_value(names.STAT_OUTAGES)
             logger.warning(
                 "Every domain fails: this machine's own network seems down."
                 " Only probes go out until one is answered; no request loses an attempt"
             )
         note = cause_of(Failure(exception))  # type: ignore[no-untyped-call]
-        self._tell(lease, Outcome.OVERLOADED, request, None, note=note)
+        self._tell(out, Outcome.OVERLOADED, request, None, note=note)
+
+    def _find(self, request: Request) -> Lease | Stray | None:
+        return self._control.lease_of(request) or self._control.strays.find(request)
 
     def _retry_after_s(self, response: Response) -> float | None:
         values = [bytes(v) for v in response.headers.getlist("Retry-After")]
@@ -110,7 +139,7 @@ class ThrottleMiddleware:
 
     def _tell(
         self,
-        lease: Lease,
+        lease: Lease | Stray,
         outcome: Outcome,
         request: Request,
         wait_s: float | None,
