@@ -76,7 +76,7 @@ class Service:
     def answer(self, target: str, path: str, now: float) -> tuple[Answer, bool, float]:
         """The answer to a request, was it refused by the limiter, and for how many seconds."""
         host = self.host
-        if path == "/robots.txt":
+        if path == "/robots.txt" and all(route.path != path for route in host.routes):
             return Answer(headers=(("Content-Type", "text/plain"),), body=host.robots), False, 0.0
         if host.storm is not None:
             if self.first_due is None:
