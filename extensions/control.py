@@ -36,8 +36,8 @@ from .policy.turns import Turns
 from .policy.watermarks import Watermarks
 from .stores.base import State
 from .stores.deadletter_rows import settled
-from .telling import Telling
 from .strays import Strays
+from .telling import Telling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
