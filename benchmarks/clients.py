@@ -39,10 +39,11 @@ class Client:
 
     def command(self, folder: Path, *, seeds: Path | None, url: str | None) -> list[str]:
         """The command line; *seeds* or *url* says what is fetched."""
-        if self.sluice:
-            words = ["crawl", "site" if seeds is None else "pages"]
-        else:
-            words = ["runspider", str(STOCK)]
+        words = (
+            ["crawl", "site" if seeds is None else "pages"]
+            if self.sluice
+            else ["runspider", str(STOCK)]
+        )
         words += ["-a", f"url={url}" if seeds is None else f"seeds={seeds}"]
         settings = {"LOG_LEVEL": "INFO", **self.settings}
         if self.jobdir:

@@ -60,6 +60,10 @@ def job_id(ledger: Ledger) -> str:
     return job
 
 
+def _absolute(folder: str) -> str:
+    return str(Path(folder).absolute())
+
+
 async def open_post(
     control: Control, revive: Callable[[Sequence[Row]], None], *, folder: str | None
 ) -> DeadLetterPost | None:
@@ -81,7 +85,7 @@ async def open_post(
         job=job_id(ledger),
         spider=spider.name,
         arguments=spider_arguments(spider),
-        folder=str(Path(folder).absolute()) if folder else None,
+        folder=folder and _absolute(folder),
     )
     await post.open()
     return post

@@ -124,7 +124,7 @@ def verdict(data: dict[str, Any]) -> str:
 def _mainly(data: dict[str, Any], lost: int) -> str:
     """Where most of it was lost, when that is one domain."""
     rows = data["domains"]["rows"]
-    if not rows or rows[0]["dead_letters"] * 2 < lost or data["domains"]["total"] < 2:  # noqa: PLR2004
+    if not rows or rows[0]["dead_letters"] * 2 < lost or data["domains"]["total"] < 2:
         return ""
     some = rows[0]["dead_letters"]
     return f", {'all' if some >= lost else f'{count(some)} of them'} on {host(rows[0]['domain'])}"
@@ -233,7 +233,7 @@ def _when(data: dict[str, Any], code: str) -> str:
     """When it was, if it was once."""
     status = data["status"]
     spans = [span for span in status["spans"] if span["code"] == code]
-    if len(spans) != 1 or spans[0]["end_at"] - spans[0]["start_at"] < 60:  # noqa: PLR2004
+    if len(spans) != 1 or spans[0]["end_at"] - spans[0]["start_at"] < 60:
         return ""
     now_at = status["at"]
     start, end = spans[0]["start_at"], spans[0]["end_at"]
@@ -252,7 +252,7 @@ def _reasons(data: dict[str, Any]) -> list[str]:
         lines.append(
             f"{count(reason['count']):>9}  {name:<32}{count(reason['domains']):>10}   last {last}"
         )
-    if len(reasons) > 8:  # noqa: PLR2004
+    if len(reasons) > 8:
         lines.append(f"  and {len(reasons) - 8} more reasons")
     return lines
 

@@ -176,7 +176,7 @@ class JobStore(Protocol):
         """Open or create; take over what a dead process left."""
 
     def seen(self, fingerprint: bytes) -> bool:
-        """Was it committed as seen? (The caller knows its own uncommitted batch.)"""
+        """Was it committed as seen? The caller knows its own uncommitted batch."""
 
     def commit(self, batch: Batch) -> None:
         """Apply *batch* in one transaction. On an error nothing of it is applied, and the batch may be tried again."""

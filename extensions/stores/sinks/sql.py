@@ -84,7 +84,7 @@ class SqlSink:
         )
         self._refused = 0
 
-    def open(self, mark: str | None) -> None:
+    def open(self, mark: str | None) -> None:  # noqa: ARG002 - the rows' keys are the mark
         """Connect; create the table or check it."""
         with self._failures():
             if self._url.get_backend_name() == "sqlite":
