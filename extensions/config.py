@@ -231,6 +231,11 @@ class Config:
         _expressions,
         "Regular expressions; a page whose first 20,000 characters match one is a ban.",
     )
+    learned: str | None = setting(
+        None,
+        _text_or_none,
+        "A file in which all crawls of the project keep what they found of domains' limits; a job with JOBDIR does so anyway.",
+    )
     crawl_delay: bool = setting(True, _flag, "Obey `Crawl-delay` and `Request-rate` of robots.txt.")
     fail_on: tuple[str, ...] = setting(
         "lost",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import random
 import time
 from typing import TYPE_CHECKING, Any, Self
@@ -22,6 +23,7 @@ from .book import Book
 from .codec import Unserialisable
 from .config import Config
 from .domains import Domains
+from .learned import Learned
 from .leases import ErrbackRecorder
 from .ledger import HELD_IN_MEMORY
 from .letters import Letters
@@ -110,10 +112,13 @@ class Control:
         self._slots: dict[str, dict[str, Any]] = crawler.settings.getdict("DOWNLOAD_SLOTS")
         self._debug_filter = crawler.settings.getbool("DUPEFILTER_DEBUG")
         self._logged_filter = False
+        self.learned = Learned(file=None if os.environ.get("SCRAPY_CHECK") else config.learned)
         self.domains = Domains(
             ceiling=self.ceiling,
             min_delay_s=self.min_delay_s,
             retry_ratio=config.retry_budget,
+            recall=self.learned.recall,
+            note=self._note_learned,
             u=draw,
         )
         self.frontier = Frontier(window=config.memory_window)
@@ -223,6 +228,16 @@ class Control:
     def fingerprint(self, request: Request) -> bytes:
         """Identity of *request* by the crawl's own fingerprinter."""
         return self.crawler.request_fingerprinter.fingerprint(request)
+
+    def _note_learned(self, domain: Domain) -> None:
+        self.learned.note(domain, self.now(), self.now_at())
+
+    def keep_learned(self) -> None:
+        """Have what the governors found committed with the job."""
+        for domain in self.domains:
+            self._note_learned(domain)
+        if self.ledger.durable:
+            self.ledger.record(names.FACT_LEARNED, self.learned.text())
 
     # -- counts --------------------------------------------------------------------------------------------------------
 

@@ -7,13 +7,13 @@ remembering, so that a broad crawl's memory does not grow with every host it eve
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .policy.governor import DomainGovernor
 from .policy.retry import RetryBudget
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 KEEP_IDLE_S = 60.0
 """A drained domain with nothing learned is freed after this: links to it often come in waves."""
@@ -71,6 +71,8 @@ class Domains:
         ceiling: Of a domain's name: requests it may have in flight at the most.
         min_delay_s: Of a domain's name: seconds between two requests by the user's own wish.
         retry_ratio: Share of traffic that retries may be.
+        recall: Of a domain's name: what an earlier run found, as `DomainGovernor.snapshot` gave it, or None.
+        note: Told of each domain that is freed.
         u: Uniform draws from [0, 1).
     """
 
@@ -80,11 +82,15 @@ class Domains:
         ceiling: Callable[[str], int],
         min_delay_s: Callable[[str], float],
         retry_ratio: float,
+        recall: Callable[[str], Mapping[str, Any] | None],
+        note: Callable[[Domain], None],
         u: Callable[[], float],
     ) -> None:
         self._ceiling = ceiling
         self._min_delay_s = min_delay_s
         self._retry_ratio = retry_ratio
+        self._recall = recall
+        self._note = note
         self._u = u
         self._known: dict[str, Domain] = {}
         self._sweep: list[str] = []
@@ -103,16 +109,21 @@ class Domains:
         """The record of *name*; a new one if there is none."""
         domain = self._known.get(name)
         if domain is None:
-            governor = DomainGovernor(
-                max_concurrency=self._ceiling(name),
-                min_interval_s=self._min_delay_s(name),
-                u=self._u,
-            )
+            governor = self._governor(name)
             domain = Domain(
                 name=name, governor=governor, budget=RetryBudget(ratio=self._retry_ratio, now=now)
             )
             self._known[name] = domain
         return domain
+
+    def _governor(self, name: str) -> DomainGovernor:
+        ceiling, delay_s = self._ceiling(name), self._min_delay_s(name)
+        remembered = self._recall(name)
+        if remembered is None:
+            return DomainGovernor(max_concurrency=ceiling, min_interval_s=delay_s, u=self._u)
+        return DomainGovernor.restore(
+            remembered, max_concurrency=ceiling, min_interval_s=delay_s, u=self._u
+        )
 
     def sweep(self, now: float, is_busy: Callable[[Domain], bool]) -> list[str]:
         """Free some drained domains. Returns the names of those that were freed."""
@@ -131,6 +142,7 @@ class Domains:
                 plain = domain.given_up is None and domain.governor.forgettable(now)
                 domain.idle_due = now + (KEEP_IDLE_S if plain else KEEP_LEARNED_S)
             elif domain.idle_due <= now:
+                self._note(domain)
                 del self._known[name]
                 freed.append(name)
         return freed

@@ -38,6 +38,8 @@ REFILL_BUDGET = 512
 """Rows brought in by one flush, all domains together: at 25 microseconds each it holds the loop for about 13 ms."""
 CLOSE_WRITER_S = 30.0
 """How long the end of a crawl waits for its sinks; what is left goes with the next start of a job with JOBDIR."""
+LEARNED_S = 60.0
+"""How often what the governors found is kept with the job: a crash costs the last minute's finding."""
 SWEEP_S = 5.0
 """How often drained domains are looked for."""
 
@@ -60,6 +62,7 @@ class Flusher:
         self._due = math.inf
         self._uncommitted = 0  # ends in the batch that is being gathered
         self._sweep_due = 0.0
+        self._learned_due = control.now() + LEARNED_S
         self._learn_due = 0.0
         self._pages_before = 0
         self._learned_at: float | None = None
@@ -245,6 +248,9 @@ class Flusher:
         control.stats.max_value(names.STAT_PENDING_MAX, control.pending)
         if now >= self._sweep_due:
             self._sweep_due = now + SWEEP_S
+            if now >= self._learned_due:
+                self._learned_due = now + LEARNED_S
+                control.keep_learned()
             for name in control.domains.sweep(now, control.is_busy):
                 control.turns.forget(name)
                 compat.forget_slot(control.engine.downloader, name)
@@ -295,6 +301,7 @@ class Flusher:
         try:
             self.flush()
             control = self._control
+            control.keep_learned()
             control.given_back = self._ledger.give_back()
             left = control.pending + control.given_back
             control.stats.set_value(names.STAT_PENDING_LEFT, left)
@@ -309,6 +316,7 @@ class Flusher:
                 await self._control.post.close()
         except StoreError as error:
             logger.error("The last commit failed: %s", error)  # noqa: TRY400 - the message says it
+        await run_in_thread(self._control.learned.save, self._control.now_at())
         await run_in_thread(self._ledger.store.checkpoint)
 
 

@@ -21,6 +21,7 @@ REASON_STOPPED = "stopped"  # on the status page
 
 # Facts that a job's store keeps beside its rows.
 FACT_ACCOUNT = "account"
+FACT_LEARNED = "learned"
 
 # Stats. `%s` stands for a reason, an outcome or a cause out of a bounded list.
 STAT_STATUS_URL = "sluice/status_url"

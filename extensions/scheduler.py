@@ -178,6 +178,7 @@ class Scheduler(BaseScheduler):
             control, first_id=opened.recovered.last_id, links_first_in_first_out=self._fifo
         )
         control.restore_book(opened.recovered)
+        control.learned.load(ledger.store.fact(names.FACT_LEARNED), control.now_at())
         self._take_over(opened.recovered)
         if control.foreign_filter is not None and hasattr(control.foreign_filter, "open"):
             control.foreign_filter.open()
