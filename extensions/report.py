@@ -292,7 +292,7 @@ def _next(data: dict[str, Any]) -> list[str]:
     if account["pending"] + account["delayed"] and folder:
         lines.append(f"  scrapy crawl {spider} -s JOBDIR={folder}      (goes on; same arguments)")
     if account["dead_letters"]:
-        lines.append(f"  scrapy deadletters list {spider}")
+        lines.append(f"  scrapy deadletters list --spider {spider}")
         lines.append(f"  {status['replay_command']}")
     if folder and not is_complete(data):
         lines.append(f"  scrapy job report {folder} --html report.html")

@@ -183,7 +183,7 @@ def replay_command(snapshot: Snapshot, book: Book) -> str:
     if not book.reasons:
         return ""
     reason = max(book.reasons.items(), key=lambda item: item[1].count)[0]
-    return f"scrapy deadletters replay {snapshot.spider} --reason {_quoted(reason)}"
+    return f"scrapy deadletters replay --spider {snapshot.spider} --reason {_quoted(reason)}"
 
 
 def _quoted(text: str) -> str:

@@ -57,7 +57,7 @@ def test_an_incomplete_crawl_names_number_and_place() -> None:
     text = report.text(data(lost=40, finish=("finished", False)))
     verdict = " ".join(text.split("\n\n")[1].split("\n"))
     assert verdict == "INCOMPLETE: 40 of 340 pages lost, all on lost.example."
-    assert "scrapy deadletters replay pages" in text
+    assert "scrapy deadletters replay --spider pages" in text
 
 
 def test_a_stopped_crawl_says_what_is_left() -> None:

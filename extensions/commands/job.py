@@ -11,6 +11,11 @@ from scrapy import Request
 from scrapy.commands import ScrapyCommand
 from scrapy.utils.request import fingerprint
 
+from .. import report
+from ..jobreport import job_report
+from ..overview import URL_FILE
+from ..report import FILE
+from ..reporthtml import html
 from ..stores.base import State, StoreError
 from ..stores.deadletter_filters import LetterFilter
 from ..stores.deadletters import DeadLetterError, DeadLetterFile
@@ -23,8 +28,15 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-_ACTIONS = ("status", "export", "clean")
-_FILES_OF_A_JOB = (f"{STORE_FILE}-wal", f"{STORE_FILE}-shm", STORE_FILE, "spider.state")
+_ACTIONS = ("status", "report", "export", "clean")
+_FILES_OF_A_JOB = (
+    f"{STORE_FILE}-wal",
+    f"{STORE_FILE}-shm",
+    STORE_FILE,
+    "spider.state",
+    FILE,
+    URL_FILE,
+)
 
 
 class Refused(Exception):
@@ -43,14 +55,15 @@ class Command(ScrapyCommand):
 
     def short_desc(self) -> str:
         """What `scrapy -h` says."""
-        return "Show, export or delete the job in a JOBDIR"
+        return "Show, report, export or delete the job in a JOBDIR"
 
     def long_desc(self) -> str:
         """What `scrapy job -h` says."""
         return (
             "status: who works on it, what is pending, in flight, delayed, done, and what has not "
-            "yet left it; with --url, where that URL is. export: the requests it still holds, as "
-            "JSON Lines. clean: delete the job; the next crawl begins anew. status and export may "
+            "yet left it; with --url, where that URL is. report: verdict, account, what held it "
+            "back, what is lost, what next. export: the requests it still holds, as "
+            "JSON Lines. clean: delete the job; the next crawl begins anew. All but clean may "
             "be used while a crawl works on the job; clean refuses then."
         )
 
@@ -58,8 +71,13 @@ class Command(ScrapyCommand):
         """Scrapy's global options and our own."""
         super().add_options(parser)
         group = parser.add_argument_group("Job")
-        group.add_argument("--json", action="store_true", help="status: as a JSON object")
+        group.add_argument("--json", action="store_true", help="status, report: as a JSON object")
         group.add_argument("--url", metavar="URL", help="status: where this URL is")
+        group.add_argument("--html", metavar="FILE", help="report: as one HTML file")
+        group.add_argument("--markdown", action="store_true", help="report: as Markdown")
+        group.add_argument(
+            "--if-incomplete", action="store_true", help="report: nothing if nothing is missing"
+        )
         group.add_argument("-o", "--output", metavar="FILE", help="export: to this new file")
         group.add_argument(
             "--force", action="store_true", help="clean: also what no sink or file has yet"
@@ -84,6 +102,7 @@ class Command(ScrapyCommand):
             raise Refused(f"{action} needs one folder, the crawl's JOBDIR")
         actions: dict[str, Callable[[Path, argparse.Namespace], None]] = {
             "status": self._status,
+            "report": self._report,
             "export": self._export,
             "clean": self._clean,
         }
@@ -102,6 +121,26 @@ class Command(ScrapyCommand):
             print(json.dumps({"url": opts.url, "places": places}))
         else:
             print(text.places(opts.url, places))
+
+    def _report(self, folder: Path, opts: argparse.Namespace) -> None:
+        try:
+            data = job_report(folder)
+        except ValueError as error:
+            raise Refused(str(error)) from None
+        if opts.if_incomplete and report.is_complete(data):
+            return
+        if opts.html is not None:
+            try:
+                Path(opts.html).write_text(html(data), encoding="utf-8")
+            except OSError as error:
+                raise Refused(f"{opts.html}: {error.strerror}") from None
+            print(f"{report.verdict(data)} Written to {opts.html}")
+        elif opts.json:
+            print(json.dumps(data))
+        elif opts.markdown:
+            print(report.markdown(data), end="")
+        else:
+            print(report.text(data), end="")
 
     def _places(self, job: JobReader, url: str) -> list[dict[str, Any]]:
         """Everywhere that *url* is, the nearest to its end last."""

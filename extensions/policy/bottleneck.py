@@ -264,7 +264,7 @@ class Bottleneck:
     """Which code is shown, since when, and how long each was: fed once a second.
 
     A code must hold in 3 of the last 5 samples to be shown and stays for 5 seconds at least; those
-    of `AT_ONCE` (they report a fact or somebody's wish) take effect and end at once.
+    of `AT_ONCE` (they report a fact or somebody's wish) take effect and end at once, and the first page ends the start.
 
     Args:
         max_spans: How many spans are kept for the ribbon; the oldest go first.
@@ -298,7 +298,7 @@ class Bottleneck:
         return True
 
     def _may_change(self, found: Code) -> bool:
-        if self.code is None or self.code in AT_ONCE or found in AT_ONCE:
+        if self.code in {None, Code.STARTING} or AT_ONCE & {self.code, found}:
             return True
         return self._shown_for_s >= self.STAYS_S and self._recent.count(found) >= self.NEEDED
 

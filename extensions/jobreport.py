@@ -1,0 +1,101 @@
+"""The report of the job in a folder: the last one that was kept, brought up to the store's numbers.
+
+The rule it keeps: what the store has committed is the truth. A report is kept every half minute and
+at the end; a process that was killed could not keep its last one.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from . import names, report
+from .book import Book
+from .sampler import Sampler
+from .snapshot import Gauges
+from .stores.sqlitereader import JobReader, JobSummary
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .snapshot import DomainNow
+
+KILLED = "killed"  # shown in place of a finish reason: nothing and nobody closed the crawl
+
+
+def job_report(folder: Path) -> dict[str, Any]:
+    """The report of the job in *folder*, running, ended or killed.
+
+    Raises:
+        StoreError: there is no job, or it cannot be read.
+        ValueError: its report was written by another version.
+    """
+    with JobReader(folder) as job:
+        summary = job.summary(busiest=0)
+    totals = json.loads(summary.facts.get(names.FACT_ACCOUNT, "{}"))
+    try:
+        data = report.load(folder)
+    except FileNotFoundError:
+        data = _bare(summary, totals, folder)
+    status = data["status"]
+    if summary.holder is None and status["finish_reason"] and summary.clock_at <= status["at"] + 1:
+        return data
+    _bring_up(data, summary, totals)
+    return data
+
+
+def _bring_up(data: dict[str, Any], summary: JobSummary, totals: dict[str, int]) -> None:
+    status, tally = data["status"], summary.tally
+    account = status["account"]
+    for shown, kept in (
+        ("asked", "asked"), ("got", "got"), ("dead_letters", "dead"), ("skipped", "skipped")
+    ):  # fmt: skip
+        account[shown] = totals.get(kept, account[shown])
+    account["pending"] = tally.pending + tally.window
+    account["delayed"], account["in_flight"] = tally.delayed, tally.leased
+    places = ("got", "dead_letters", "skipped", "pending", "delayed", "in_flight")
+    account["difference"] = account["asked"] - sum(account[place] for place in places)
+    status["dead_total"] = account["dead_letters"] + totals.get("dead_items", 0)
+    status["results_written"] = max(0, totals.get("results", 0) - tally.outbox)
+    status["results_waiting"] = tally.outbox
+    status["exit_code"], status["exit_rule"] = None, ""
+    if summary.holder is None:
+        status["finish_reason"] = KILLED
+        status["at"] = max(status["at"], summary.clock_at)
+    else:
+        status["finish_reason"] = None
+
+
+def _bare(summary: JobSummary, totals: dict[str, int], folder: Path) -> dict[str, Any]:
+    """A report of what the store alone knows."""
+    book = Book()
+    book.restore(totals)
+    spider = summary.holder.spider if summary.holder is not None else ""
+    sampler = Sampler(view=_AtRest(), book=book, spider=spider or "crawl", job=folder.name)
+    sampler.tick()
+    return report.report_data(sampler, job_dir=str(folder), results="", fail_on="lost")
+
+
+class _AtRest:
+    """A crawl of which nothing more than its totals is known; see `CrawlView`."""
+
+    def gauges(self, now_at: float) -> Gauges:  # noqa: ARG002 - part of the protocol
+        return Gauges()
+
+    def working(self) -> list[str]:
+        return []
+
+    def domain(self, name: str, now: float) -> DomainNow | None:  # noqa: ARG002
+        return None
+
+    def held_back(self) -> str:
+        return ""
+
+    def in_flight(self) -> int:
+        return 0
+
+    def backed_out(self) -> bool:
+        return False
+
+    def gate_waits(self) -> bool:
+        return False
