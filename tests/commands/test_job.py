@@ -181,7 +181,7 @@ def test_clean_leaves_what_is_not_the_jobs(store: SqliteJobStore, folder: Path, 
 @pytest.mark.parametrize(
     ("args", "why"),
     [
-        ((), "give one of status, export, clean"),
+        ((), "give one of status, report, export, clean"),
         (("stat", "x"), "not 'stat'"),
         (("status",), "needs one folder"),
         (("status", "nowhere"), "nowhere: holds no job"),
