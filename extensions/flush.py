@@ -211,9 +211,8 @@ class Flusher:
         """The held children of *lease* may go once its end is committed, and become true in the same commit."""
         control = self._control
         for entry in lease.children:
-            delay_s = entry.request.meta.pop(names.DELAY_S, 0.0)
             control.book.taken(entry.domain)
-            control.admit(entry, delay_s)
+            control.admit(entry, entry.delay_s)
         for domain, (count, priority, rank) in lease.held_on_disk.items():
             control.book.taken(domain, count)
             control.frontier.note_on_disk(domain, count, priority, rank)

@@ -6,11 +6,13 @@ dead letter with a reason.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 from typing import TYPE_CHECKING
 
 from . import names
+from .codec import Unserialisable, holds_mutables
 from .leases import ErrbackRecorder
 from .lineage import current_lease
 from .policy.domains import domain_key
@@ -75,6 +77,7 @@ class Intake:
         if control.ledger.durable and parent is not None and request.dont_filter:
             self._hold(entry, parent, delay_s)
         else:
+            self._freeze(entry)
             control.book.taken(entry.domain)
             control.admit(entry, delay_s)
         return True
@@ -175,12 +178,23 @@ class Intake:
             control.stats.inc_value(names.STAT_POSTPONED)
         return backoff_s + postponed_s
 
+    def _freeze(self, entry: Entry) -> None:
+        """Take *entry* as it is now if it holds what may change: lists, dicts, items.
+
+        Whether it stays in memory or goes to disk must make no difference to its callback.
+        """
+        if holds_mutables(entry.request):
+            with contextlib.suppress(Unserialisable):  # it can only live; `Ledger.put` says so
+                entry.request = self._control.ledger.codec.encode(entry.request)
+
     def _hold(self, entry: Entry, parent: Lease, delay_s: float) -> None:
         """Keep *entry* until *parent* is acknowledged: after a crash the parent runs again and yields it again."""
-        if delay_s:
-            entry.request.meta[names.DELAY_S] = delay_s
-        if len(parent.children) < self._control.held_in_memory or not self._control.ledger.put(
-            entry, State.HELD, parent=parent.id
+        entry.delay_s = delay_s
+        self._freeze(entry)
+        if (
+            delay_s
+            or len(parent.children) < self._control.held_in_memory
+            or not self._control.ledger.put(entry, State.HELD, parent=parent.id)
         ):
             parent.children.append(entry)
             return

@@ -86,7 +86,11 @@ class Ledger:
             if not (self.durable or to_disk or state is State.DELAYED):
                 return True
             try:
-                payload = self.codec.encode(entry.request)
+                payload = (
+                    entry.request
+                    if isinstance(entry.request, bytes)
+                    else self.codec.encode(entry.request)
+                )
             except Unserialisable as error:
                 entry.storable = False
                 self._on_unstorable(entry.request, error)

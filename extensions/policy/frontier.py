@@ -27,10 +27,11 @@ class Entry:
 
     Attributes:
         id: Its row's id; unique in the job.
-        request: The live request, or the stored payload where it has been on disk.
+        request: The live request, or its payload where it was on disk or holds what may change.
         stored: Whether the job store has a row of it (or will, from the batch that is being gathered).
         storable: False for what can only live in memory (lambda callbacks, live objects); it never spills.
         crashes: Processes that died while it was in flight.
+        delay_s: Seconds to wait from its parent's end on; only while it is held for its parent.
     """
 
     id: int
@@ -41,6 +42,7 @@ class Entry:
     stored: bool = False
     storable: bool = True
     crashes: int = 0
+    delay_s: float = 0.0
 
 
 Key = tuple[int, int]
