@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Request, signals
 from scrapy.exceptions import NotConfigured
+from scrapy.utils.asyncio import run_in_thread
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.misc import build_from_crawler, load_object
 
@@ -216,6 +217,13 @@ class Control:
         cls = load_object(name)
         if cls is not load_object(STOCK_FILTER):
             self.foreign_filter = build_from_crawler(cls, self.crawler)
+
+    async def close_job(self) -> None:
+        """The job could not be opened to its end: release what of it was."""
+        if self.writer is not None:
+            await self.writer.close(0.0)
+        if self._ledger is not None:
+            await run_in_thread(self._ledger.store.close)
 
     def lease_of(self, request: Request) -> Lease | None:
         """The lease of a request that came from the scheduler; None for robots.txt, media and the like."""

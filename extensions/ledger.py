@@ -85,6 +85,8 @@ class Ledger:
         if not entry.stored:
             if not (self.durable or to_disk or state is State.DELAYED):
                 return True
+            if not entry.storable:
+                return False  # tried and told before
             try:
                 payload = (
                     entry.request

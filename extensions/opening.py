@@ -13,7 +13,7 @@ from . import names
 from .deadletterpost import DeadLetterPost, PostHooks
 from .spiderargs import spider_arguments
 from .stores.deadletters import DeadLetterFile
-from .stores.sinks import make_sinks
+from .stores.sinks import SinkGone, make_sinks
 from .stores.sqlite import SqliteJobStore
 from .writer import ResultsWriter, WriterHooks
 
@@ -95,7 +95,7 @@ async def open_writer(control: Control) -> ResultsWriter | None:
     """Open the crawl's sinks; None where results go nowhere.
 
     Raises:
-        SinkError, ValueError: a sink that cannot be used; the message says what would do.
+        SinkError: a sink that cannot be used; the message says what would do.
     """
     config = control.config
     if not config.results or os.environ.get("SCRAPY_CHECK"):
@@ -103,9 +103,13 @@ async def open_writer(control: Control) -> ResultsWriter | None:
     ledger = control.ledger
     job = job_id(ledger)
     name = control.spider.name
+    try:
+        sinks = make_sinks(config.results, spider=name, job=job)
+    except ValueError as error:  # a word in SLUICE_RESULTS that names no sink
+        raise SinkGone(str(error)) from error
     writer = ResultsWriter(
         store=ledger.store,
-        sinks=make_sinks(config.results, spider=name, job=job),
+        sinks=sinks,
         hooks=WriterHooks(
             record=control.record_soon,
             dead=control.bury_letter,

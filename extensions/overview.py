@@ -48,6 +48,10 @@ URL_FILE = "status.url"
 LINE_S = 60.0
 SAVE_S = 30.0
 
+EXIT_DECIDED = object()
+"""Signal: the crawl has ended, with an exit code. Unlike `engine_stopped` it is sent too when the
+engine never started, because the job could not be opened."""
+
 
 class Overview:
     """The extension that shows a crawl; find it with `crawler.get_extension(Overview)`.
@@ -282,6 +286,7 @@ class Overview:
         stats.set_value(names.STAT_ACCOUNT_OFF, snapshot.account.difference)
         for name, spent in sampler.bottleneck.snapshot().items():
             stats.set_value(names.STAT_BOTTLENECK % name, spent)
+        control.crawler.signals.send_catch_log(EXIT_DECIDED, code=int(code))
 
     def engine_stopped(self) -> None:
         """The verdict is the last line of the log."""
@@ -353,12 +358,10 @@ class PageActions:
 def follow_exit(crawler: Crawler, take: Callable[[int], None]) -> None:
     """Have *take* called with the exit code of *crawler* when it has ended, if it got that far."""
 
-    def ended() -> None:
-        overview = crawler.get_extension(Overview)
-        if overview is not None and overview.exit_code is not None:
-            take(overview.exit_code)
+    def decided(code: int) -> None:
+        take(code)
 
-    crawler.signals.connect(ended, signals.engine_stopped, weak=False)
+    crawler.signals.connect(decided, EXIT_DECIDED, weak=False)
 
 
 def _wants_display(settings: BaseSettings, *, wanted: bool) -> bool:

@@ -120,7 +120,7 @@ class PlainJson:
             ):  # a subclass without state of its own is worth its plain value
                 if isinstance(value, base) and not isinstance(value, enum.Enum):
                     return self.dumped(base(value), where, depth)
-            raise NotPlain(where, f"a {_class_name(kind)} cannot be stored")
+            raise NotPlain(where, f"a {_spoken_name(kind)} cannot be stored")
         name = _class_name(kind)
         if self._class(name, problem=lambda why: NotPlain(where, why)) is not kind:
             raise NotPlain(where, f"class {name} cannot be found by its name")
@@ -224,6 +224,10 @@ def _made(cls: type, values: dict[str, Any]) -> Any:
 
 def _class_name(cls: type) -> str:
     return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def _spoken_name(cls: type) -> str:
+    return _class_name(cls).removeprefix("builtins:").replace(":", ".")
 
 
 def _short(value: Any) -> str:

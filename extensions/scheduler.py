@@ -11,8 +11,9 @@ import logging
 import math
 from typing import TYPE_CHECKING, Any, Self
 
+from scrapy import signals
 from scrapy.core.scheduler import BaseScheduler
-from scrapy.exceptions import NotConfigured
+from scrapy.exceptions import CloseSpider, NotConfigured
 from scrapy.utils.asyncio import call_later, run_in_thread
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.job import job_dir
@@ -28,7 +29,9 @@ from .ledger import Ledger
 from .lineage import current_lease, enter_lease
 from .opening import open_post, open_store, open_writer
 from .policy.frontier import Entry
-from .stores.base import StagedItem
+from .stores.base import StagedItem, StoreError
+from .stores.deadletters import DeadLetterError
+from .stores.sinks import SinkError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,6 +71,7 @@ class Scheduler(BaseScheduler):
         self._timer_due = math.inf
         self._failed = False
         self._on_shutdown: Any = None
+        self._refusal: Exception | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -76,7 +80,9 @@ class Scheduler(BaseScheduler):
         if control is None:
             raise NotConfigured("SCHEDULER is Sluice's, but its extension is not enabled")
         queue = str(crawler.settings["SCHEDULER_MEMORY_QUEUE"])
-        return cls(control=control, fifo="Fifo" in queue, folder=job_dir(crawler.settings))
+        scheduler = cls(control=control, fifo="Fifo" in queue, folder=job_dir(crawler.settings))
+        crawler.signals.connect(scheduler.refuse, signals.spider_opened)
+        return scheduler
 
     # -- Scrapy's interface --------------------------------------------------------------------------------------------
 
@@ -159,7 +165,28 @@ class Scheduler(BaseScheduler):
 
     # -- opening and closing -------------------------------------------------------------------------------------------
 
+    def refuse(self) -> None:
+        """End the crawl before its first request if its job could not be opened.
+
+        Raised here and not in `open`, so that every component is opened, and closed again.
+
+        Raises:
+            CloseSpider: with the reason; the message was logged.
+        """
+        if self._refusal is not None:
+            logger.error("%s", self._refusal)
+            is_store = isinstance(self._refusal, StoreError)
+            raise CloseSpider(names.REASON_STORE if is_store else names.REASON_SINK)
+
     async def _open(self, spider: Spider) -> None:
+        try:
+            await self._open_job(spider)
+        except (StoreError, SinkError, DeadLetterError) as error:
+            self._refusal = error
+            self._flusher = None
+            await self._control.close_job()
+
+    async def _open_job(self, spider: Spider) -> None:
         control = self._control
         opened = open_store(self._folder, spider=spider.name)
         ledger = Ledger(

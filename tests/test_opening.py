@@ -1,0 +1,89 @@
+"""A job that cannot be opened ends the crawl before its first request, in one clear line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pytest_twisted import ensureDeferred
+from scrapy import Request, Spider
+from twisted.internet.threads import deferToThread
+
+from extensions.stores.joblock import holder_of
+from extensions.stores.sqlite import SqliteJobStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.sites import Site
+
+
+class One(Spider):
+    name = "one"
+    url = ""
+
+    async def start(self) -> Any:
+        yield Request(self.url)
+
+    def parse(self, response: Any) -> None: ...
+
+
+def damage(folder: Path, how: str) -> None:
+    if how == "a folder that is a file":
+        folder.write_text("")
+        return
+    store = SqliteJobStore(path=folder / "job.sqlite")
+    store.open()
+    store.close()
+    if how == "no database":
+        store.path.write_bytes(b"not a database " * 100)
+    else:
+        store.path.write_bytes(store.path.read_bytes()[:8192])
+
+
+@pytest.mark.parametrize("how", ["a folder that is a file", "no database", "cut short"])
+@ensureDeferred
+async def test_a_broken_job_is_named_and_nothing_is_fetched(
+    crawl: Callable[..., Any], site: Site, tmp_path: Path, how: str
+) -> None:
+    folder = tmp_path / "job"
+    damage(folder, how)
+    done = await crawl(One, {"JOBDIR": str(folder)}, url=site.url("/page/1"))
+    assert done.reason == "store_failed"
+    assert done.stats["sluice/exit_code"] != 0
+    errors = [r for r in done.logs if r.levelname == "ERROR" and r.name.startswith("extensions")]
+    assert [str(folder) in record.getMessage() for record in errors] == [True]
+    assert errors[0].exc_info is None
+    assert site.stats().received == 0
+
+
+@ensureDeferred
+async def test_a_second_process_is_refused_and_learns_who_works_on_the_job(
+    scrapy_cli: Callable[..., Any], site: Site, tmp_path: Path
+) -> None:
+    store = SqliteJobStore(path=tmp_path / "job" / "job.sqlite", spider="first")
+    store.open()
+    try:
+        done = await deferToThread(
+            scrapy_cli,
+            *("crawl", "site", "-a", f"url={site.url('/page/1')}", "-s", "JOBDIR=job"),
+        )
+    finally:
+        store.close()
+    assert done.code not in {0, 1, 2}
+    assert "(spider first), since 20" in done.err
+    assert "Traceback" not in done.err
+    assert site.stats().received == 0
+
+
+@pytest.mark.parametrize("target", ["results.odd", "nosuchdb://host/name"])
+@ensureDeferred
+async def test_results_that_can_go_nowhere_end_it_too_and_free_the_job(
+    crawl: Callable[..., Any], site: Site, tmp_path: Path, target: str
+) -> None:
+    overrides = {"JOBDIR": str(tmp_path / "job"), "SLUICE_RESULTS": target}
+    done = await crawl(One, overrides, url=site.url("/page/1"))
+    assert done.reason == "sink_gone"
+    assert site.stats().received == 0
+    assert holder_of(tmp_path / "job" / "job.lock") is None
