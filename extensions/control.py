@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import random
 import time
 from typing import TYPE_CHECKING, Any, Self
@@ -22,6 +21,7 @@ from scrapy.utils.misc import build_from_crawler, load_object
 from . import compat, letters, names
 from .book import Book
 from .codec import Unserialisable
+from .commandline import leaves_no_trace
 from .config import Config
 from .domains import Domains
 from .learned import Learned
@@ -113,7 +113,7 @@ class Control:
         self._slots: dict[str, dict[str, Any]] = crawler.settings.getdict("DOWNLOAD_SLOTS")
         self._debug_filter = crawler.settings.getbool("DUPEFILTER_DEBUG")
         self._logged_filter = False
-        self.learned = Learned(file=None if os.environ.get("SCRAPY_CHECK") else config.learned)
+        self.learned = Learned(file=None if leaves_no_trace() else config.learned)
         self.domains = Domains(
             ceiling=self.ceiling,
             min_delay_s=self.min_delay_s,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import names
+from .commandline import leaves_no_trace
 from .deadletterpost import DeadLetterPost, PostHooks
 from .spiderargs import spider_arguments
 from .stores.deadletters import DeadLetterFile
@@ -43,7 +43,7 @@ def open_store(folder: str | None, *, spider: str) -> Opened:
     Raises:
         StoreError: the folder's store cannot be used; the message names it and the remedy.
     """
-    durable = folder is not None and not os.environ.get("SCRAPY_CHECK")
+    durable = folder is not None and not leaves_no_trace()
     path = Path(folder) / STORE_NAME if durable and folder is not None else None
     store = SqliteJobStore(path=path, durable=durable, spider=spider)
     return Opened(store=store, durable=durable, recovered=store.open())
@@ -73,7 +73,7 @@ async def open_post(
         DeadLetterError: the file cannot be used; the message says what would do.
     """
     target = control.config.dead_letters
-    if target is None or os.environ.get("SCRAPY_CHECK"):
+    if target is None or leaves_no_trace():
         return None
     ledger, spider = control.ledger, control.spider
     post = DeadLetterPost(
@@ -98,7 +98,7 @@ async def open_writer(control: Control) -> ResultsWriter | None:
         SinkError: a sink that cannot be used; the message says what would do.
     """
     config = control.config
-    if not config.results or os.environ.get("SCRAPY_CHECK"):
+    if not config.results or leaves_no_trace():
         return None
     ledger = control.ledger
     job = job_id(ledger)

@@ -45,6 +45,10 @@ OVERLOAD_STATUSES = frozenset({500, 502, 503, 504, 520, 521, 522, 523, 524, 408}
 """Answers that say "too much" without saying when to come back. 500 is among them: many frameworks answer it when their
 workers or their database pool run out, and a single one moves little."""
 
+NEVER_ANSWERED_S = 120.0
+"""A host that has never answered in this run is given up after this: a wrong name or a dead host, of which broad crawls have
+many, must not keep a finished crawl waiting for a quarter of an hour."""
+
 NETWORK_FAILURES = (
     CannotResolveHostError,
     DownloadConnectionRefusedError,
@@ -162,12 +166,14 @@ class ThrottleMiddleware:
         control.book.answered(domain.name, outcome, latency_s=latency_s, note=note)
         if outcome is Outcome.REFUSED:
             control.tell.refused(domain.name, note)
-        self._judge(domain, outcome, now, wait_s)
+        self._judge(domain, outcome, now, wait_s, note=note)
         held = domain.governor.held_until
         if held is not None and held_before is None:
             control.stats.inc_value(names.STAT_HOLDS)
 
-    def _judge(self, domain: Domain, outcome: Outcome, now: float, wait_s: float | None) -> None:
+    def _judge(
+        self, domain: Domain, outcome: Outcome, now: float, wait_s: float | None, *, note: str
+    ) -> None:
         """Is the domain's patience, or ours, at its end?"""
         control = self._control
         if outcome is Outcome.SUCCESS or outcome is Outcome.IGNORED:
@@ -177,6 +183,8 @@ class ThrottleMiddleware:
         if outcome is Outcome.REFUSED:
             domain.refused += 1
         limit_s = control.config.give_up_after_s
+        if domain.pages == 0 and domain.refused == 0:
+            limit_s = min(limit_s, NEVER_ANSWERED_S)
         if domain.patience_due == float("inf"):
             domain.patience_due = now + limit_s
         if wait_s is not None:
@@ -185,7 +193,7 @@ class ThrottleMiddleware:
                 return
             domain.patience_due = max(domain.patience_due, now + wait_s + limit_s)
         if now >= domain.patience_due:
-            control.give_up(domain.name, "refused" if outcome is Outcome.REFUSED else "unreachable")
+            control.give_up(domain.name, "throttled" if outcome is Outcome.REFUSED else note)
 
 
 def note_of(status: int, outcome: Outcome, wait_s: float | None) -> str:
