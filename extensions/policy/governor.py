@@ -190,22 +190,23 @@ class DomainGovernor:
         elif hold.fails:
             pace.refused_again(ticket)
             hold.fail(now, rate=pace.rate)
-        elif pace.refused(ticket, told_s=told_s):
+        elif pace.refused(ticket, now, told_s=told_s):
             hold.fail(now, rate=pace.rate)
 
     def _failed(self, ticket: Ticket, now: float) -> None:
         concurrency, hold = self._concurrency, self._hold
-        self._row += 1
+        fresh = ticket.level == concurrency.cuts  # what left before the last cut is old news
+        self._row += fresh
         if hold.fails:
             if ticket.probe or (ticket.cut == self._pace.cuts and not self._down):
                 self._pace.refused_again(ticket)
                 hold.fail(now, rate=self._pace.rate)
             return
         limit = concurrency.limit
-        if self._row >= max(_ROW, limit):
+        if fresh and self._row >= max(_ROW, limit):
             self._down = True
             hold.silence(now)
-        elif limit == 1 and ticket.alone and ticket.level == concurrency.cuts:
+        elif fresh and limit == 1 and ticket.alone:
             self._refused(ticket, now, told_s=None)  # nothing was beside it: not the concurrency
         else:
             concurrency.failed(ticket.level)

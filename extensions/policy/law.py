@@ -14,7 +14,7 @@ import dataclasses
 class Law:
     """The numbers that the policies share. Immutable, so one object serves every domain."""
 
-    cost_share: float = 0.011
+    cost_share: float = 0.01
     """Part of requests (or of time, where the host makes us wait) that probing may lose."""
     sit: float = 0.99
     """Pace while holding, as a part of the mark: the estimate is good to a hundredth."""
@@ -56,7 +56,7 @@ class Law:
     """Score that convicts the concurrency: four failures close together."""
     retreat: float = 0.7
     """Concurrency after a conviction, as a part of what failed."""
-    slow_ratio: float = 1.4
+    slow_ratio: float = 1.8
     """Median latency over its base that counts as a queue in the host."""
     calm_latency_s: float = 0.2
     """Latencies under this are never called slow: as much comes from a busy event loop."""

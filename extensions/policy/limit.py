@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _FEW = 10  # accepted requests in a cycle from which on its rate is believed as it is
 _FALL = 0.75  # ... else the mark falls by no more than a quarter
+_GIVE_WAY = 0.99  # whoever takes more of a shared limit is refused more often, and gives way
 _ANOTHER = 0.7  # a mark under this part of an earlier one is another limit
 _SAME = 1.1  # a limit found within this is the one that was known
 _LEAST = 1e-4  # requests a second: one in three hours
@@ -29,17 +30,14 @@ class Cycle:
     meter: Meter
     since_due: float
     cut_due: float  # the refused request left
+    known_due: float  # its refusal became known: until then requests still left
     end_due: float  # the host was open again
+    accepted: int  # requests that left before the cut and passed, and the one that ended the cycle
     pause_s: float  # how long the host was left alone before the cycle
     pace: float  # at which the refused request left; inf before the first refusal
     paced: bool  # it was held back by the pace all along: no token was wasted
     told: bool  # the host said how long to wait, so that the bucket overflowed
     noise: float  # share of refusals that mean nothing
-
-    @property
-    def accepted(self) -> int:
-        """Requests that passed, the one that ended the cycle too."""
-        return self.meter.total
 
     @property
     def took_s(self) -> float:
@@ -48,8 +46,8 @@ class Cycle:
 
     @property
     def blocked_s(self) -> float:
-        """Seconds from the cut to the end."""
-        return self.end_due - self.cut_due
+        """Seconds that nothing was asked, or nothing given."""
+        return self.end_due - self.known_due
 
 
 class Limit:
@@ -68,7 +66,7 @@ class Limit:
     def first(self, cycle: Cycle, *, shut: bool) -> None:
         """The first refusal: what was accepted a second just before, the burst included."""
         self.mark = self.guess(cycle.meter, cycle.cut_due)
-        self._stretch = (cycle.meter.total - 1, cycle.took_s, 0.0)
+        self._stretch = (cycle.accepted - 1, cycle.took_s, 0.0)
         if shut or cycle.told:
             whole = cycle.accepted / (cycle.took_s + cycle.blocked_s)
             self.mark = max(
@@ -95,12 +93,12 @@ class Limit:
         old = self.mark
         assert old is not None  # noqa: S101  as above
         before, self._before = self._before, 0.0
-        if cycle.meter.total < 2 * _FEW and old > before > 0.0:  # the trial failed at once
+        if cycle.accepted < 2 * _FEW and old > before > 0.0:  # the trial failed at once
             self.mark = math.sqrt(before * max(before, min(old, self._rate(cycle))))
             self.exact = True
             self._learn_burst()
             return
-        if cycle.meter.total < _FEW:
+        if cycle.accepted < _FEW:
             rate = cycle.accepted / (cycle.took_s + cycle.blocked_s)
             self.mark, self.exact = max(_LEAST, min(old, max(rate, _FALL * old))), False
             return
@@ -108,12 +106,12 @@ class Limit:
         if not cycle.paced:  # tokens were wasted while nobody asked for them
             burst = (self.burst or 0.0) + 1.0
             rate = max(rate, cycle.meter.best_stretch(cycle.cut_due, burst=burst)[0])
-        self.mark = max(_LEAST, min(old, rate))
+        self.mark = max(_LEAST, min(old, _GIVE_WAY * rate))
         self.exact = cycle.paced
         known = self.burst is not None
         self._learn_burst()
         if not known:
-            self.mark = max(_LEAST, min(old, self._rate(cycle)))
+            self.mark = max(_LEAST, min(old, _GIVE_WAY * self._rate(cycle)))
 
     def _learn_burst(self) -> None:
         """The bucket's size, now that the mark is exact: what its last emptying took over it."""
@@ -132,7 +130,7 @@ class Limit:
         old = self.mark
         assert old is not None  # noqa: S101  as above
         found = self._rate(cycle)
-        if cycle.paced and cycle.meter.total >= 2 * _FEW and found < (0.95 - cycle.noise) * old:
+        if cycle.paced and cycle.accepted >= 2 * _FEW and found < (0.95 - cycle.noise) * old:
             self.mark, self.exact = max(_LEAST, found), True  # the mark itself was too much
             return False
         if self.burst is not None:
@@ -144,7 +142,7 @@ class Limit:
                 self._slack = 0.95 * min(slack, cycle.meter.excess(cycle.cut_due, rate=old))
                 return True
         self.exact = False  # try the middle: if it is too much, the next cycle measures exactly
-        self._before = old if cycle.paced and cycle.meter.total >= 2 * _FEW else 0.0
+        self._before = old if cycle.paced and cycle.accepted >= 2 * _FEW else 0.0
         found = max(found, math.sqrt(old * min(cycle.pace, 64.0 * old)))
         self.mark = min(found, 0.97 * cycle.pace)
         return False

@@ -28,12 +28,14 @@ class Pace:
     """The rate loop of one domain. Times are monotonic seconds; never sleeps, never draws."""
 
     __slots__ = (
+        "_after",
         "_clock_s",
         "_cut_above",
         "_cut_due",
         "_cut_pace",
         "_doubt",
         "_hold_s",
+        "_known_due",
         "_last_refused_due",
         "_law",
         "_limit",
@@ -69,6 +71,8 @@ class Pace:
         self._waited_s = 0.0  # time spent waiting for tokens in this cycle
         self._refused = 0
         self._cut_due: float | None = None  # when the request left whose refusal made the cut
+        self._known_due = -math.inf  # when that refusal became known
+        self._after = 0  # accepted requests that left between the two
         self._cut_above = False
         self._cut_pace = math.inf
         self._paced = False
@@ -149,6 +153,8 @@ class Pace:
         """A request that was sent at *sent_due* passed the limiter."""
         self._rtt_s += 0.1 * (now - sent_due - self._rtt_s)
         self._meter.accept(sent_due)
+        if self._cut_due is not None and sent_due > self._cut_due:
+            self._after += 1
         self._score.passed()
         if self._doubt.watching and self._doubt.passed():
             self._judge(now)
@@ -157,11 +163,12 @@ class Pace:
         """A refusal of a request from before the last cut: one burst is one step."""
         self._refused += 1
 
-    def refused(self, ticket: Ticket, *, told_s: float | None) -> bool:
+    def refused(self, ticket: Ticket, now: float, *, told_s: float | None) -> bool:
         """Note a fresh refusal; True if it convicts the pace, so that a pause is due.
 
         Args:
             ticket: The refused request's.
+            now: When the refusal became known.
             told_s: Its Retry-After: the host itself says that this is a limit.
         """
         self._refused += 1
@@ -179,6 +186,8 @@ class Pace:
         if told_s is not None or testing:
             self._doubt.drop()
         self._cut_due = self._last_refused_due = ticket.sent_due
+        self._known_due = now
+        self._after = 0
         self._cut_above = above
         self._cut_pace = ticket.pace
         self._told_s = told_s or 0.0
@@ -225,7 +234,9 @@ class Pace:
             meter=meter,
             since_due=since_due,
             cut_due=cut_due,
+            known_due=min(self._known_due, end_due),
             end_due=end_due,
+            accepted=meter.total - self._after + 1,
             pause_s=self._pause_s,
             pace=self._cut_pace,
             paced=self._paced,
@@ -243,7 +254,7 @@ class Pace:
             same = self._limit.risen(cycle)
         else:
             self._limit.fallen(cycle)
-        self._pause_s = success_due - cut_due
+        self._pause_s = success_due - cycle.known_due
         if self._score.noise > self._law.refusal_noise and meter.total > _MANY:
             share = self._refused / (meter.total + self._refused)
             if share < 0.5 * self._score.noise:

@@ -37,8 +37,9 @@ class Result:
         if self.settled.goodput < bar.goodput:
             missed.append(f"goodput {self.settled.goodput:.1%} < {bar.goodput:.0%}")
         for word, at_most, got in (
-            ("lost", bar.lost, self.settled.refused + self.settled.failed),
-            ("lost overall", bar.whole_lost, self.whole.refused + self.whole.failed),
+            ("refused", bar.refused, self.settled.refused),
+            ("failed", bar.failed, self.settled.failed),
+            ("refused overall", bar.whole_refused, self.whole.refused),
         ):
             if got > at_most:
                 missed.append(f"{word} {got:.1%} > {at_most:.1%}")
