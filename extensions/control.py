@@ -37,6 +37,7 @@ from .policy.redact import redact_url
 from .policy.retry import delay_s
 from .policy.turns import Turns
 from .policy.watermarks import Watermarks
+from .politeness import Politeness
 from .stores.base import State
 from .stores.deadletter_rows import settled
 from .strays import Strays
@@ -107,16 +108,12 @@ class Control:
         self.draw = draw
         self.stats = crawler.stats
         self.held_in_memory = HELD_IN_MEMORY
-        self._ceiling = crawler.settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN")
-        self._delay_s = crawler.settings.getfloat("DOWNLOAD_DELAY")
-        self._jitter = crawler.settings.getfloat("DOWNLOAD_DELAY_JITTER")
-        self._slots: dict[str, dict[str, Any]] = crawler.settings.getdict("DOWNLOAD_SLOTS")
+        self.politeness = Politeness(settings=crawler.settings, draw=draw)
         self._debug_filter = crawler.settings.getbool("DUPEFILTER_DEBUG")
         self._logged_filter = False
         self.learned = Learned(file=None if leaves_no_trace() else config.learned)
         self.domains = Domains(
-            ceiling=self.ceiling,
-            min_delay_s=self.min_delay_s,
+            politeness=self.politeness,
             retry_ratio=config.retry_budget,
             recall=self.learned.recall,
             note=self._note_learned,
@@ -164,18 +161,6 @@ class Control:
         connect(control.robots_parsed, signals.robots_parsed)
         connect(control.engine_stopping, signals.spider_closed)
         return control
-
-    # -- settings of Scrapy's that are kept here -------------------------------------------------------------------------
-
-    def ceiling(self, domain: str) -> int:
-        """Requests that *domain* may have in flight by the user's settings."""
-        total = self.crawler.settings.getint("CONCURRENT_REQUESTS")
-        ceiling = int(self._slots.get(domain, {}).get("concurrency", self._ceiling))
-        return min(ceiling, total) if total > 0 else ceiling
-
-    def min_delay_s(self, domain: str) -> float:
-        """Seconds between two requests to *domain* by the user's settings."""
-        return float(self._slots.get(domain, {}).get("delay", self._delay_s))
 
     # -- who is who ----------------------------------------------------------------------------------------------------
 
@@ -583,11 +568,10 @@ class Control:
         if not self.config.crawl_delay:
             return
         agent = self.crawler.settings["ROBOTSTXT_USER_AGENT"] or self.crawler.settings["USER_AGENT"]
-        asks = getattr(robotparser, "crawl_delay", None)
-        delay_s = asks(agent) if asks is not None else None
+        domain = self.domains.get(domain_key(request.url), self.now())
+        delay_s = self.politeness.note_robots(domain.name, robotparser, agent)
         if delay_s:
-            domain = self.domains.get(domain_key(request.url), self.now())
-            domain.governor.set_floor(crawl_delay_s=delay_s)
+            self.politeness.set_floors(domain.name, domain.governor)
             logger.info("robots.txt of %s asks for %g s between requests", domain.name, delay_s)
 
     def settled_letter(self, lease: Lease) -> list[DeadLetter]:

@@ -183,6 +183,8 @@ class Dispatch:
         if control.outage.out(now):
             control.outage.probed(now)
         lease.ticket = domain.governor.sent(now)
+        if control.politeness.has_delays:
+            control.politeness.draw_gap(domain.name, domain.governor)
         domain.in_flight += 1
         control.stats.inc_value("scheduler/dequeued")
         return lease
@@ -194,5 +196,7 @@ class Dispatch:
         if not domain.slot_set:
             domain.slot_set = True
             compat.set_slot(
-                control.engine.downloader, domain.name, concurrency=control.ceiling(domain.name)
+                control.engine.downloader,
+                domain.name,
+                concurrency=control.politeness.ceiling(domain.name),
             )

@@ -15,6 +15,8 @@ from .policy.retry import RetryBudget
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from .politeness import Politeness
+
 KEEP_IDLE_S = 60.0
 """A drained domain with nothing learned is freed after this: links to it often come in waves."""
 KEEP_LEARNED_S = 900.0
@@ -28,7 +30,6 @@ class Domain:
 
     __slots__ = (
         "budget",
-        "delay_jitter",
         "given_up",
         "governor",
         "idle_due",
@@ -41,7 +42,6 @@ class Domain:
         "retries",
         "slot_set",
         "strays",
-        "user_delay_s",
     )
 
     def __init__(self, *, name: str, governor: DomainGovernor, budget: RetryBudget) -> None:
@@ -60,16 +60,13 @@ class Domain:
         self.refused = 0
         self.retries = 0
         self.paused = False  # by hand: asked nothing until it is resumed
-        self.user_delay_s = 0.0
-        self.delay_jitter = 0.0
 
 
 class Domains:
     """All domains that have work, run, or are worth remembering.
 
     Args:
-        ceiling: Of a domain's name: requests it may have in flight at the most.
-        min_delay_s: Of a domain's name: seconds between two requests by the user's own wish.
+        politeness: What the user and robots.txt ask for.
         retry_ratio: Share of traffic that retries may be.
         recall: Of a domain's name: what an earlier run found, as `DomainGovernor.snapshot` gave it, or None.
         note: Told of each domain that is freed.
@@ -79,15 +76,13 @@ class Domains:
     def __init__(
         self,
         *,
-        ceiling: Callable[[str], int],
-        min_delay_s: Callable[[str], float],
+        politeness: Politeness,
         retry_ratio: float,
         recall: Callable[[str], Mapping[str, Any] | None],
         note: Callable[[Domain], None],
         u: Callable[[], float],
     ) -> None:
-        self._ceiling = ceiling
-        self._min_delay_s = min_delay_s
+        self._politeness = politeness
         self._retry_ratio = retry_ratio
         self._recall = recall
         self._note = note
@@ -117,13 +112,14 @@ class Domains:
         return domain
 
     def _governor(self, name: str) -> DomainGovernor:
-        ceiling, delay_s = self._ceiling(name), self._min_delay_s(name)
-        remembered = self._recall(name)
-        if remembered is None:
-            return DomainGovernor(max_concurrency=ceiling, min_interval_s=delay_s, u=self._u)
-        return DomainGovernor.restore(
+        ceiling = self._politeness.ceiling(name)
+        delay_s = self._politeness.min_delay_s(name)
+        remembered = self._recall(name) or {}
+        governor = DomainGovernor.restore(
             remembered, max_concurrency=ceiling, min_interval_s=delay_s, u=self._u
         )
+        self._politeness.set_floors(name, governor)
+        return governor
 
     def sweep(self, now: float, is_busy: Callable[[Domain], bool]) -> list[str]:
         """Free some drained domains. Returns the names of those that were freed."""
