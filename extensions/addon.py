@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.downloadermiddlewares.retry import RetryMiddleware as StockRetryMiddleware
 from scrapy.exceptions import NotConfigured
+from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.misc import load_object
 
 from .config import BadSetting, Config
@@ -75,6 +76,19 @@ class Addon:
         place("SPIDER_MIDDLEWARES", StartGate, 10)
         if config.results:
             place("ITEM_PIPELINES", ResultsPipeline, 900)
+        if config.fast_handler:
+            use_fast_handler(settings)
+
+
+def use_fast_handler(settings: BaseSettings) -> None:
+    """Put the fast handler in for every HTTP scheme that the user has given none for.
+
+    By its path, so that aiohttp is imported only where it is used.
+    """
+    fast = f"{__package__}.handlers.FastDownloadHandler"
+    handlers = {"http": fast, "https": fast, **settings.getdict("DOWNLOAD_HANDLERS")}
+    own = settings.getpriority("DOWNLOAD_HANDLERS") or 0
+    settings.set("DOWNLOAD_HANDLERS", handlers, max(own, SETTINGS_PRIORITIES["addon"]))
 
 
 def refuse_conflicts(settings: BaseSettings) -> None:
