@@ -20,7 +20,7 @@ from scrapy.utils.misc import build_from_crawler, load_object
 
 from . import compat, letters, names
 from .book import Book
-from .codec import Unserialisable
+from .codec import Unreadable, Unserialisable
 from .commandline import leaves_no_trace
 from .config import Config
 from .domains import Domains
@@ -53,9 +53,8 @@ if TYPE_CHECKING:
     from scrapy.robotstxt import RobotParser
     from twisted.python.failure import Failure
 
-    from .codec import Unreadable
     from .deadletterpost import DeadLetterPost
-    from .domains import Domain
+    from .domains import Domain, Trouble
     from .leases import Lease
     from .ledger import Ledger
     from .policy.frontier import Entry
@@ -282,6 +281,10 @@ class Control:
 
     # -- moves ---------------------------------------------------------------------------------------------------------
 
+    def flush_soon(self) -> None:
+        """Have the books flushed within milliseconds: something waits for it."""
+        self._flush_soon()
+
     def admit(self, entry: Entry, delay_s: float) -> None:
         """Make *entry* pending, in *delay_s* seconds if that is over 0."""
         if delay_s > 0:
@@ -433,13 +436,15 @@ class Control:
 
     def letters_of(self, lease: Lease) -> list[DeadLetter]:
         """The dead letter of a request that ended without its page; none where the user wants none."""
-        failure = lease.error or lease.failure
+        failure = lease.failure or lease.error  # an errback's own error comes after what it was called for
         if failure is None:
             reason, detail, status, exception = "vanished", "no middleware said why", None, None
         else:
-            reason = "callback error" if lease.error is not None else letters.cause_of(failure)
+            reason = "callback error" if lease.failure is None else letters.cause_of(failure)
             detail, exception = letters.detail_of(failure), letters.class_of(failure)
             status = getattr(getattr(failure.value, "response", None), "status", None)
+            if lease.failure is not None and lease.error is not None:
+                detail = f"{detail}\nThen its errback failed: {letters.detail_of(lease.error)}"
         if lease.handled and lease.error is None and not self.config.dead_letters_handled:
             self.stats.inc_value(names.STAT_SKIPPED % "handled by errback")
             self.book.left_out(lease.domain.name, "handled by errback")
@@ -481,20 +486,29 @@ class Control:
                 extra={"spider": self.spider},
             )
 
-    def bury_entry(self, entry: Entry, reason: str, detail: str) -> None:
-        """*entry* will not be sent: it becomes a dead letter."""
+    def bury_entry(
+        self, entry: Entry, reason: str, detail: str, *, trouble: Trouble | None = None
+    ) -> None:
+        """*entry* will not be sent: it becomes a dead letter. *trouble*: what its domain was given up for."""
+        if trouble is not None:
+            detail = f"{detail}; {trouble.detail}"
         request = entry.request
         if isinstance(request, bytes):
-            letter = self.letters.of_payload(entry, request, reason=reason, detail=detail)
-        else:
-            letter = self.letters.of_request(
-                request,
-                payload=self._payload(request),
-                key=self.fingerprint(request).hex(),
-                domain=entry.domain,
-                reason=reason,
-                detail=detail,
-            )
+            try:
+                request = self.ledger.codec.decode(request)
+            except Unreadable as error:
+                self.bury_unreadable(entry, error)
+                return
+        letter = self.letters.of_request(
+            request,
+            payload=self._payload(request),
+            key=self.fingerprint(request).hex(),
+            domain=entry.domain,
+            reason=reason,
+            detail=detail,
+            status=trouble.status if trouble is not None else None,
+            exception=trouble.exception if trouble is not None else None,
+        )
         self.count_dead(reason, letter)
         self.ledger.bury(letter)
         self.ledger.drop(entry)

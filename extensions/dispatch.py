@@ -115,6 +115,8 @@ class Dispatch:
         for entry in control.delays.take_due(now):
             control.book.came_due(entry.domain)
             control.admit(entry, 0.0)
+        if control.delays.wants_disk(now):
+            control.flush_soon()  # only the flush brings rows in
         for name in control.turns.woken(now):
             control.stand_in_line(name)
 
@@ -151,7 +153,8 @@ class Dispatch:
         control = self._control
         entry = control.frontier.pop(domain.name)
         if entry is not None:
-            control.bury_entry(entry, domain.given_up or "", "its domain was given up")
+            reason = domain.given_up or ""
+            control.bury_entry(entry, reason, "its domain was given up", trouble=domain.trouble)
             control.stand_in_line(domain.name)
         self._buried += 1
         if self._buried < GIVEN_UP_SLICE:

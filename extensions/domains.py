@@ -7,6 +7,7 @@ remembering, so that a broad crawl's memory does not grow with every host it eve
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .policy.governor import DomainGovernor
@@ -23,6 +24,16 @@ KEEP_LEARNED_S = 900.0
 """One with a learned limit is kept this long: forgetting it costs the refusals of finding it again."""
 SWEEP_SLICE = 256
 """Domains looked at in one sweep, so that a sweep costs the same however many there are."""
+
+
+@dataclass(slots=True, frozen=True)
+class Trouble:
+    """The last failure of a domain, in the words of a dead letter."""
+
+    reason: str
+    detail: str
+    status: int | None = None
+    exception: str | None = None
 
 
 class Domain:
@@ -42,6 +53,7 @@ class Domain:
         "retries",
         "slot_set",
         "strays",
+        "trouble",
     )
 
     def __init__(self, *, name: str, governor: DomainGovernor, budget: RetryBudget) -> None:
@@ -54,6 +66,7 @@ class Domain:
         self.given_up: str | None = (
             None  # the reason, once the domain's requests go to the dead letters
         )
+        self.trouble: Trouble | None = None
         self.slot_set = False
         self.strays = 0  # robots.txt and media that wait: they go before the domain's pages
         self.pages = 0

@@ -56,6 +56,7 @@ class Intake:
             if parent.responded:
                 for name in OF_ONE_REQUEST:
                     request.meta.pop(name, None)
+            _keep_filterable(request, parent)
         if self._is_duplicate(request, parent):
             return False
         now = control.now()
@@ -203,3 +204,18 @@ class Intake:
         held[0] += 1
         if (-entry.priority, entry.rank) < (-held[1], held[2]):
             held[1:] = entry.priority, entry.rank
+
+
+def _keep_filterable(request: Request, parent: Lease) -> None:
+    """A retry is never a duplicate, but what it redirects to may be one.
+
+    Scrapy marks retries with `dont_filter`, and a redirect inherits that.
+    """
+    meta, before = request.meta, parent.request.meta
+    if meta.get("redirect_times", 0) > before.get("redirect_times", 0):
+        if meta.pop(names.FILTERABLE, False):
+            request.dont_filter = False
+    elif parent.responded and meta.get("retry_times", 0) <= before.get("retry_times", 0):
+        meta.pop(names.FILTERABLE, None)  # a link that was given its page's meta
+    elif request.dont_filter and not parent.request.dont_filter:
+        meta[names.FILTERABLE] = True

@@ -16,6 +16,7 @@ from itemadapter import ItemAdapter, is_item
 from scrapy.spidermiddlewares.httperror import HttpError
 
 from . import names
+from .domains import Trouble
 from .policy.redact import redact_url
 from .stores.base import DeadLetter
 
@@ -156,7 +157,10 @@ def without_credentials(request: Request) -> Request:
 
 def cause_of(failure: Failure) -> str:
     """Stable reason of a failed request, in a user's words."""
-    value = failure.value
+    return _cause(failure.value)
+
+
+def _cause(value: BaseException | None) -> str:
     if isinstance(value, HttpError):
         return f"http {value.response.status}"
     name = type(value).__name__
@@ -165,6 +169,13 @@ def cause_of(failure: Failure) -> str:
     if name == "IgnoreRequest":
         return "redirects" if "redirections" in str(value) else "too large"
     return _NETWORK.get(name, name)
+
+
+def trouble_of(exception: Exception) -> Trouble:
+    """A failure to get any response, for the letters of a domain that is given up for it."""
+    return Trouble(
+        reason=_cause(exception), detail=f"last: {exception!r}", exception=_class_name(exception)
+    )
 
 
 def skipped_because(failure: Failure) -> str:

@@ -8,6 +8,7 @@ DELAY_S = "sluice_delay_s"  # keep this request for so many seconds before it go
 # Meta keys that Sluice sets itself and reads back after a restart.
 SLOT = "sluice_slot"  # the download slot that the scheduler chose (a user's own download_slot has none)
 REFUSALS = "sluice_refusals"  # refused answers to this request so far; they spend no attempt
+FILTERABLE = "sluice_filterable"  # set on a retry: what it redirects to passes the duplicate filter
 REPEATS = "sluice_repeats"  # times a callback asked for its own URL again, in a row
 FIRST_AT = "sluice_first_at"  # wall-clock seconds of the first failure
 DEAD_LETTER = "sluice_dead_letter"  # id of the dead letter that this request replays

@@ -22,7 +22,8 @@ from twisted.python.failure import Failure
 from . import names
 from .bans import BanCheck
 from .control import Control
-from .letters import cause_of
+from .domains import Trouble
+from .letters import cause_of, trouble_of
 from .policy.domains import domain_key
 from .policy.outcome import Outcome
 from .policy.retry_after import parse_retry_after
@@ -107,6 +108,9 @@ class ThrottleMiddleware:
             control.outage.record(
                 out.domain.name, ok=True, network_failure=False, now=control.now()
             )
+        if outcome in {Outcome.REFUSED, Outcome.OVERLOADED}:
+            cause = "ban" if banned else f"http {response.status}"
+            out.domain.trouble = Trouble(cause, f"last: {cause}", status=response.status)
         note = f"ban page: {banned}" if banned else note_of(response.status, outcome, wait_s)
         self._tell(out, outcome, request, wait_s, note=note)
         return response
@@ -119,13 +123,16 @@ class ThrottleMiddleware:
         control = self._control
         now = control.now()
         was_out = control.outage.out(now)
-        control.outage.record(out.domain.name, ok=False, network_failure=True, now=now)
+        # A page that failed before, while others came, says nothing about our network when it fails again.
+        fresh = not request.meta.get("retry_times")
+        control.outage.record(out.domain.name, ok=False, network_failure=fresh, now=now)
         if control.outage.out(now) and not was_out:
             control.stats.inc_value(names.STAT_OUTAGES)
             logger.warning(
                 "Every domain fails: this machine's own network seems down."
                 " Only probes go out until one is answered; no request loses an attempt"
             )
+        out.domain.trouble = trouble_of(exception)
         note = cause_of(Failure(exception))  # type: ignore[no-untyped-call]
         self._tell(out, Outcome.OVERLOADED, request, None, note=note)
 

@@ -10,6 +10,7 @@ import math
 
 _WITNESSES = 2  # hosts that answered before and now fail, with no answer from any host between
 _REMEMBERED = 1024  # hosts known to have answered; the oldest are forgotten
+_BELIEVED_S = 900.0  # then it is taken for the hosts' own fault, until they answer again
 _FIRST_PROBE_S = 0.25
 _LAST_PROBE_S = 30.0
 
@@ -49,8 +50,15 @@ class OutageDetector:
                 self._probe_s = _FIRST_PROBE_S
                 self.next_probe_due = now + self._probe_s
 
-    def out(self, now: float) -> bool:  # noqa: ARG002  asked with the time, as all policies are
-        """Whether this machine seems to be cut off."""
+    def out(self, now: float) -> bool:
+        """Whether this machine seems to be cut off.
+
+        For a quarter of an hour at the most: a crawl whose last pages are dead on all hosts must end.
+        """
+        if self.out_since is not None and now - self.out_since > _BELIEVED_S:
+            self.out_since = None
+            self._failed.clear()
+            self._answered.clear()
         return self.out_since is not None
 
     def probed(self, now: float) -> None:

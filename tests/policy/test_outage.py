@@ -61,3 +61,14 @@ def test_memory_is_bounded():
     detector = OutageDetector()
     answered(detector, *[str(i) for i in range(5000)])
     assert len(detector._answered) == 1024
+
+
+def test_an_outage_is_not_believed_for_ever():
+    """After a quarter of an hour the hosts are blamed, and must answer before they are witnesses again."""
+    detector = OutageDetector()
+    answered(detector, "a", "b")
+    failed(detector, "a", "b", now=10.0)
+    assert detector.out(900.0)
+    assert not detector.out(911.0)
+    failed(detector, "a", "b", now=912.0)
+    assert not detector.out(912.0)
