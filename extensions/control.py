@@ -436,7 +436,9 @@ class Control:
 
     def letters_of(self, lease: Lease) -> list[DeadLetter]:
         """The dead letter of a request that ended without its page; none where the user wants none."""
-        failure = lease.failure or lease.error  # an errback's own error comes after what it was called for
+        failure = (
+            lease.failure or lease.error
+        )  # an errback's own error comes after what it was called for
         if failure is None:
             reason, detail, status, exception = "vanished", "no middleware said why", None, None
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import subprocess
@@ -75,7 +76,11 @@ def crawl(
     monkeypatch.chdir(tmp_path)
 
     def run(
-        spider: type[Spider], overrides: dict[str, Any] | None = None, **arguments: Any
+        spider: type[Spider],
+        overrides: dict[str, Any] | None = None,
+        *,
+        timeout_s: float = 90.0,
+        **arguments: Any,
     ) -> Deferred[Crawl]:
         runner = AsyncCrawlerRunner(project_settings(**(overrides or {})))
         crawler = runner.create_crawler(spider)
@@ -92,7 +97,7 @@ def crawl(
 
         async def work() -> Crawl:
             with caplog.at_level(logging.INFO):
-                await runner.crawl(crawler, **arguments)
+                await _within(timeout_s, runner.crawl(crawler, **arguments), crawler)
             result.stats = dict(crawler.stats.get_stats())
             result.logs = list(caplog.records)
             return result
@@ -102,10 +107,18 @@ def crawl(
     return run
 
 
-async def _as_deferred(coroutine: Any) -> Any:
-    from asyncio import ensure_future  # noqa: PLC0415
+async def _within(timeout_s: float, crawl: asyncio.Task[None], crawler: Crawler) -> None:
+    """Wait for *crawl*; if it hangs, say what it was doing, stop it, and fail."""
+    done, _ = await asyncio.wait([crawl], timeout=timeout_s)
+    if not done:
+        stats = dict(crawler.stats.get_stats())
+        await asyncio.wait([asyncio.ensure_future(crawler.stop_async())], timeout=10)
+        pytest.fail(f"the crawl was not over after {timeout_s:g} s: {stats}")
+    await crawl
 
-    return await Deferred.fromFuture(ensure_future(coroutine))
+
+async def _as_deferred(coroutine: Any) -> Any:
+    return await Deferred.fromFuture(asyncio.ensure_future(coroutine))
 
 
 @dataclass

@@ -1,0 +1,88 @@
+"""A lost network costs no page, and dead hosts cost only their own.
+
+Source: scrapy/scrapy#4043 (a machine that lost its network gave up every URL within minutes).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest_twisted
+
+from tests.sites import Answer, Host, Route, Site
+
+from .tools import ListSpider, letters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+AWAY_S = 8.0
+
+
+@pytest_twisted.ensureDeferred
+async def test_nothing_is_lost_while_the_network_is_away(crawl: Callable[..., Any]) -> None:
+    """All three hosts refuse connections for a while: probes only, then all 300 pages."""
+    with Site(*[Host(latency_s=0.1)] * 3) as site:
+        urls = [site.url(f"/page/{n}", host) for n in range(100) for host in range(3)]
+        loop = asyncio.get_running_loop()
+        loop.call_later(2.0, site.close)
+        loop.call_later(2.0 + AWAY_S, site.listen)
+        result = await crawl(ListSpider, urls=urls)
+    assert result.reason == "finished"
+    assert sorted(set(result.crawler.spider.parsed)) == sorted(urls)
+    assert letters() == []
+    assert result.stats["sluice/outages"] >= 1
+    refused = "downloader/exception_type_count/scrapy.exceptions.DownloadConnectionRefusedError"
+    assert result.stats.get(refused, 0) <= 24 + 3 * AWAY_S
+
+
+@pytest_twisted.ensureDeferred
+async def test_names_that_do_not_exist_cost_only_themselves(crawl: Callable[..., Any]) -> None:
+    """One of three hosts has no address: its URLs are dead letters that say so, the others done."""
+    with Site(*[Host(latency_s=0.02)] * 2) as site:
+        good = [site.url(f"/page/{n}", host) for n in range(20) for host in range(2)]
+        bad = [f"http://nowhere.invalid/page/{n}" for n in range(10)]
+        result = await crawl(
+            ListSpider,
+            {"SLUICE_RETRY_BASE_S": 0.2, "SLUICE_GIVE_UP_AFTER_S": 10, "ROBOTSTXT_OBEY": False},
+            urls=[*bad, *good],
+        )
+    assert result.reason == "finished"
+    assert sorted(result.crawler.spider.parsed) == sorted(good)
+    rows = letters()
+    assert sorted(row["url"] for row in rows) == sorted(bad)
+    assert all("CannotResolveHostError" in (row["exception"] or row["detail"]) for row in rows)
+    assert {row["domain"] for row in rows} == {"nowhere.invalid"}
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_host_that_resets_costs_only_itself(crawl: Callable[..., Any]) -> None:
+    """One host resets every connection; its rows name the exception, the other host is done."""
+    reset = Route("/page/*", (Answer(fault="reset"),))
+    with Site(Host(latency_s=0.02), Host(routes=(reset,))) as site:
+        urls = [site.url(f"/page/{n}", host) for n in range(10) for host in range(2)]
+        result = await crawl(
+            ListSpider, {"SLUICE_RETRY_BASE_S": 0.2, "SLUICE_GIVE_UP_AFTER_S": 10}, urls=urls
+        )
+        domain = site.domain(1)
+    assert result.reason == "finished"
+    assert len(result.crawler.spider.parsed) == 10
+    rows = letters()
+    assert Counter(row["domain"] for row in rows) == {domain: 10}
+    assert all(row["exception"] or "Error" in row["detail"] for row in rows)
+
+
+@pytest_twisted.ensureDeferred
+async def test_dead_pages_at_the_end_are_no_lost_network(crawl: Callable[..., Any]) -> None:
+    """What is left are two pages that never answer, on two hosts: their attempts are spent."""
+    reset = Route("/dead", (Answer(fault="reset"),))
+    with Site(*[Host(latency_s=0.02, routes=(reset,))] * 2) as site:
+        urls = [site.url(path, host) for path in ("/page/0", "/dead", "/page/1") for host in (0, 1)]
+        result = await crawl(ListSpider, {"SLUICE_RETRY_BASE_S": 1}, urls=urls, timeout_s=40)
+        dead = [site.url("/dead", host) for host in (0, 1)]
+    assert result.reason == "finished"
+    assert len(result.items) == 4
+    assert sorted(row["url"] for row in letters()) == sorted(dead)
+    assert {row["attempts"] for row in letters()} == {3}
