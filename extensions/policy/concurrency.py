@@ -24,6 +24,7 @@ class Concurrency:
         "_base_s",
         "_calm",
         "_ceiling",
+        "_failures",
         "_good",
         "_latencies",
         "_law",
@@ -48,6 +49,7 @@ class Concurrency:
         self._calm = 0
         self._paid = 0
         self._to_pay = 0.0
+        self._failures = 0
         self.cuts = 0
         self.wanted = False  # set by whoever was held back by this limit: only then it may grow
 
@@ -70,9 +72,8 @@ class Concurrency:
         self._paid += 1
         latencies = self._latencies
         latencies.append(-1.0 if latency_s is None else latency_s)
-        level = self._level
-        window = 2.0 * level
-        if len(latencies) >= (6.0 if window < 6.0 else min(20.0, window)):  # noqa: PLR2004
+        law = self._law
+        if len(latencies) >= min(law.max_window, max(law.min_window, 2.0 * self._level)):
             self._close()
 
     def failed(self, level: int) -> bool:
@@ -80,16 +81,18 @@ class Concurrency:
         self._paid += 1
         if level < self.cuts:
             return False
+        self._failures += 1
         if self._score.failed() < self._law.failure_score:
             return False
         self.cuts += 1
         self._score.clear()
         self._latencies.clear()
         self._warned = True
-        self._to_pay = 4.0 / self._law.cost_share
+        self._to_pay = self._failures / self._law.cost_share
+        self._failures = 0
         self._paid = 0
         now = min(self._level, float(self._ceiling))
-        good = self._good if self._good < now else self._law.retreat * now
+        good = self._good if self._good < now else self._law.quarter * now
         self._level = max(1.0, good)
         self._good = self._level
         return True
@@ -103,7 +106,7 @@ class Concurrency:
         self.cuts += 1
         self._score.clear()
         self._latencies.clear()
-        self._level = max(1.0, 0.5 * self.limit)
+        self._level = max(1.0, self._law.quarter * self.limit)
 
     def _close(self) -> None:
         wanted, self.wanted = self.wanted, False
@@ -112,20 +115,26 @@ class Concurrency:
         slow = self._slow(latencies) if latencies else 0.0
         if slow > 1.0:
             self._warned = True
-            self._level = max(1.0, self._level * max(0.6, 0.8 / slow))
+            self._level = max(1.0, self._level * self._law.quarter)
             return
+        law = self._law
         self._good = min(self._level, float(self._ceiling))
-        if not wanted or self._level >= self._ceiling or slow > 0.85 or self._paid < self._to_pay:  # noqa: PLR2004
+        if (
+            not wanted
+            or self._level >= self._ceiling
+            or slow > law.quarter
+            or self._paid < self._to_pay
+        ):
             return
         if self._warned:
-            self._level += 1.0 if self._to_pay else max(1.0, self._level / 8.0)
+            self._level += 1.0
         else:
             self._level *= 2.0
         self._level = min(self._level, float(self._ceiling))
 
     def _slow(self, latencies: list[float]) -> float:
         """Median over what counts as slow: over 1 is a queue in the host; moves the base along."""
-        n = len(latencies)
+        law, n = self._law, len(latencies)
         median = latencies[n // 2]
         low, high = max(latencies[n // 4], 1e-4), max(latencies[(3 * n) // 4], 1e-4)
         spread = math.exp(1.25 * math.log(high / low) / 1.35 / math.sqrt(n))
@@ -135,8 +144,7 @@ class Concurrency:
             self._base_s = base = median
         elif median * spread < base:
             self._base_s = base = math.sqrt(base * median * spread)
-        elif least < 1.3 * base:
-            self._base_s = base = base * 1.005
-        if median <= self._law.calm_latency_s:
-            return 0.0
-        return least / (self._law.slow_ratio * base)
+        slow = least / (law.slow_ratio * base)
+        if slow < law.quarter:
+            self._base_s = base * (1.0 + law.base_drift)
+        return slow if median > law.calm_latency_s else 0.0

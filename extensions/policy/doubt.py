@@ -8,13 +8,6 @@ from __future__ import annotations
 
 from .law import LAW, Law
 
-_SUSPECT = 3  # refusals ...
-_WITHIN = 120  # ... among so many answers that start a test
-_APART = 6  # answers between two of them: closer ones are one event
-_CHANCE = 2  # refusals in a test that may be chance, or another crawler's probe
-_FEW = 60  # answers under which a test gives no verdict
-_MOST_NOISE = 0.12  # a larger share is a limit, whatever the test says
-
 
 class Doubt:
     """Counts lone refusals, and tests them."""
@@ -37,34 +30,40 @@ class Doubt:
     def passed(self) -> bool:
         """Count an answer; True if a verdict may be due."""
         self._answers += 1
-        return self.active and self._answers - self._since >= _FEW
+        return self.active
 
     def refused(self) -> bool:
         """Count a lone refusal; True if a verdict may be due."""
+        law = self._law
         self._answers += 1
-        if self._when and self._answers - self._when[-1] < _APART:
+        if self._when and self._answers - self._when[-1] < law.apart:
             return False
         if self.active:
             self._hits += 1
-            return self._answers - self._since >= _FEW
-        self._when = (*self._when, self._answers)[-_SUSPECT:]
+            return True
+        self._when = (*self._when, self._answers)[-law.suspect :]
         within = self._answers - self._when[0]
-        if len(self._when) == _SUSPECT and within <= _WITHIN:
+        if len(self._when) == law.suspect and within <= law.suspect_within:
             self.active = True
             self._since, self._hits = self._answers, 0
         return False
 
     def verdict(self) -> float | None:
-        """The share that is noise, 0 for a limit, None while unknown; ends the test."""
+        """The share that is noise, 0 for a limit, None while unknown; ends the test.
+
+        One refusal fewer than made the suspicion may be chance, or another crawler's probe.
+        """
         if not self.active:
             return None
+        law = self._law
         answers = self._answers - self._since
-        if answers < (_WITHIN, 2 * _WITHIN, 2 * _WITHIN, _FEW)[min(self._hits, 3)]:
+        noise = self._hits >= law.suspect
+        need = 0.5 if noise else 2.0 if self._hits else 1.0
+        if answers < need * law.suspect_within:
             return None
         share = (self._hits - 0.5) / answers
-        noise = self._hits > _CHANCE and share <= _MOST_NOISE
         self.drop()
-        return share if noise else 0.0
+        return share if noise and share <= law.refusal_step else 0.0
 
     def drop(self) -> None:
         """Something clearer happened: forget the suspicion."""

@@ -21,9 +21,6 @@ from .ticket import Ticket
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-_LONG_QUOTA_S = 5.0  # from here on a quota is spread over its time; less is a burst, said rounded
-_ROW = 4  # failures without an answer between them after which a host counts as silent
-
 
 class DomainGovernor:
     """Decides for one domain; pure, so that the crawl and the lab run the same object.
@@ -42,6 +39,7 @@ class DomainGovernor:
         "_down",
         "_hold",
         "_last_sent_due",
+        "_law",
         "_min_interval_s",
         "_pace",
         "_probe",
@@ -61,6 +59,7 @@ class DomainGovernor:
             raise ValueError(f"max_concurrency is {max_concurrency}: at least 1")
         if not 0.0 <= min_interval_s < math.inf:
             raise ValueError(f"min_interval_s is {min_interval_s}: 0 or more seconds")
+        self._law = law
         self._ceiling = max_concurrency
         self._min_interval_s = min_interval_s
         self._crawl_delay_s = 0.0
@@ -203,7 +202,7 @@ class DomainGovernor:
                 hold.fail(now, rate=self._pace.rate)
             return
         limit = concurrency.limit
-        if fresh and self._row >= max(_ROW, limit):
+        if fresh and self._row >= max(self._law.suspect + 1, limit):
             self._down = True
             hold.silence(now)
         elif fresh and limit == 1 and ticket.alone:
@@ -235,7 +234,7 @@ class DomainGovernor:
         """What the host says of its quota: with none remaining, wait for its reset."""
         if remaining is None or reset_s is None or not 0.0 < reset_s < math.inf:
             return
-        if reset_s < _LONG_QUOTA_S:
+        if reset_s < self._law.longest_first_pause_s:
             return
         if remaining <= 0:
             self._hold.obey(now, reset_s)

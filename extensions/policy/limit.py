@@ -11,14 +11,11 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING
 
+from .law import LAW, Law
+
 if TYPE_CHECKING:
     from .meter import Meter
 
-_FEW = 10  # accepted requests in a cycle from which on its rate is believed as it is
-_FALL = 0.75  # ... else the mark falls by no more than a quarter
-_GIVE_WAY = 0.99  # whoever takes more of a shared limit is refused more often, and gives way
-_ANOTHER = 0.7  # a mark under this part of an earlier one is another limit
-_SAME = 1.1  # a limit found within this is the one that was known
 _LEAST = 1e-4  # requests a second: one in three hours
 _INSTANT_S = 1e-3
 
@@ -53,9 +50,10 @@ class Cycle:
 class Limit:
     """The mark of one domain, and what stands behind it."""
 
-    __slots__ = ("_before", "_slack", "_stretch", "burst", "exact", "mark")
+    __slots__ = ("_before", "_law", "_slack", "_stretch", "burst", "exact", "mark")
 
-    def __init__(self) -> None:
+    def __init__(self, *, law: Law = LAW) -> None:
+        self._law = law
         self.mark: float | None = None  # requests a second
         self.burst: float | None = None  # the host's bucket, as far as known
         self._before = 0.0  # the mark before a trial that was kept for long enough to be true
@@ -86,37 +84,37 @@ class Limit:
         best = cycle.accepted / (cycle.took_s + cycle.blocked_s)
         if above:
             best = max(best, cycle.meter.best_stretch(cycle.end_due, burst=0.0)[0])
-        self.mark = max(_LEAST, min(1.1 * self.mark, best))
+        self.mark = max(_LEAST, min((1.0 + self._law.same) * self.mark, best))
 
     def fallen(self, cycle: Cycle) -> None:
         """Refused below the mark: at a steady pace the cycle's own rate is the limit."""
-        old = self.mark
+        old, law = self.mark, self._law
         assert old is not None  # noqa: S101  as above
         before, self._before = self._before, 0.0
-        if cycle.accepted < 2 * _FEW and old > before > 0.0:  # the trial failed at once
+        if cycle.accepted < 2 * law.few and old > before > 0.0:  # the trial failed at once
             self.mark = math.sqrt(before * max(before, min(old, self._rate(cycle))))
             self.exact = True
             self._learn_burst()
             return
-        if cycle.accepted < _FEW:
+        if cycle.accepted < law.few:
             rate = cycle.accepted / (cycle.took_s + cycle.blocked_s)
-            self.mark, self.exact = max(_LEAST, min(old, max(rate, _FALL * old))), False
+            self.mark, self.exact = max(_LEAST, min(old, max(rate, law.quarter * old))), False
             return
         rate = self._rate(cycle)
         if not cycle.paced:  # tokens were wasted while nobody asked for them
             burst = (self.burst or 0.0) + 1.0
             rate = max(rate, cycle.meter.best_stretch(cycle.cut_due, burst=burst)[0])
-        self.mark = max(_LEAST, min(old, _GIVE_WAY * rate))
+        self.mark = max(_LEAST, min(old, law.sit * rate))
         self.exact = cycle.paced
         known = self.burst is not None
         self._learn_burst()
         if not known:
-            self.mark = max(_LEAST, min(old, _GIVE_WAY * self._rate(cycle)))
+            self.mark = max(_LEAST, min(old, law.sit * self._rate(cycle)))
 
     def _learn_burst(self) -> None:
         """The bucket's size, now that the mark is exact: what its last emptying took over it."""
         count, took_s, at_mark = self._stretch
-        if not count or self.mark is None or self.mark <= _ANOTHER * at_mark:
+        if not count or self.mark is None or self.mark <= self._law.quarter * at_mark:
             return
         burst = max(0.0, count - self.mark * took_s)
         if self.burst is None:
@@ -127,10 +125,14 @@ class Limit:
 
     def risen(self, cycle: Cycle) -> bool:
         """Refused above the mark; True if that was the ceiling that was known."""
-        old = self.mark
+        old, law = self.mark, self._law
         assert old is not None  # noqa: S101  as above
         found = self._rate(cycle)
-        if cycle.paced and cycle.accepted >= 2 * _FEW and found < (0.95 - cycle.noise) * old:
+        if (
+            cycle.paced
+            and cycle.accepted >= 2 * law.few
+            and found < (1.0 - law.same / 2.0 - cycle.noise) * old
+        ):
             self.mark, self.exact = max(_LEAST, found), True  # the mark itself was too much
             return False
         if self.burst is not None:
@@ -138,13 +140,15 @@ class Limit:
             bound, count, took_s = cycle.meter.best_stretch(cycle.cut_due, burst=slack + 1.0)
             self._stretch = (count - 1, took_s, old)
             found = max(found, bound)
-            if self.exact and found <= _SAME * old:
-                self._slack = 0.95 * min(slack, cycle.meter.excess(cycle.cut_due, rate=old))
+            if self.exact and found <= (1.0 + law.same) * old:
+                self._slack = (1.0 - law.same / 2.0) * min(
+                    slack, cycle.meter.excess(cycle.cut_due, rate=old)
+                )
                 return True
         self.exact = False  # try the middle: if it is too much, the next cycle measures exactly
-        self._before = old if cycle.paced and cycle.accepted >= 2 * _FEW else 0.0
-        found = max(found, math.sqrt(old * min(cycle.pace, 64.0 * old)))
-        self.mark = min(found, 0.97 * cycle.pace)
+        self._before = old if cycle.paced and cycle.accepted >= 2 * law.few else 0.0
+        found = max(found, math.sqrt(old * cycle.pace))
+        self.mark = min(found, law.sit * cycle.pace)
         return False
 
     def refilled(self) -> None:

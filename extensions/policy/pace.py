@@ -19,8 +19,6 @@ from .score import Score
 if TYPE_CHECKING:
     from .ticket import Ticket
 
-_PACED = 0.8  # part of a cycle that was spent waiting for tokens, from which on it is a measure
-_MANY = 100  # answers that show that a host is less noisy than was believed
 _LEAST = 1e-4  # requests a second: one in three hours
 
 
@@ -59,7 +57,7 @@ class Pace:
     def __init__(self, *, law: Law = LAW) -> None:
         self._law = law
         self._meter = Meter()
-        self._limit = Limit()
+        self._limit = Limit(law=law)
         self._score = Score(noise=law.refusal_noise, step=law.refusal_step)
         self._doubt = Doubt(law=law)
         self.cuts = 0
@@ -98,7 +96,7 @@ class Pace:
         if mark is None:
             return math.inf
         if self._doubt.active:
-            return law.doubt_sit * mark
+            return law.quarter * mark
         probing_s = self._clock_s - self._hold_s
         if probing_s < 0.0:
             return law.sit * mark
@@ -128,7 +126,7 @@ class Pace:
 
     def sent(self, now: float) -> float:
         """Take a token; the rate at which this request leaves."""
-        rate = self.rate
+        rate, law = self.rate, self._law
         if now < self._quota_due:
             rate = min(rate, self._quota_rate)
         if rate is math.inf:
@@ -138,7 +136,7 @@ class Pace:
             self._clock_s += interval_s
             self._waited_s += interval_s
             self._waited = False
-        saved_s = (min(8.0, max(1.0, 0.1 * rate)) - 1.0) * interval_s
+        saved_s = (min(law.max_burst, max(1.0, law.burst_s * rate)) - 1.0) * interval_s
         self._next_due = max(self._next_due, now - saved_s) + interval_s
         return rate
 
@@ -176,7 +174,7 @@ class Pace:
         above = ticket.above
         testing, noisy = self._doubt.active, self._score.noise > law.refusal_noise
         if told_s is None:
-            slow = ticket.pace <= 1.01 * law.doubt_sit * (self.mark or math.inf)
+            slow = ticket.pace <= 1.01 * law.quarter * (self.mark or math.inf)
             if not above and not noisy and slow == testing and self._doubt.refused():
                 self._judge(ticket.sent_due)
             if (testing or noisy) and score < law.refusal_score:
@@ -193,7 +191,7 @@ class Pace:
         self._told_s = told_s or 0.0
         since_due = self._meter.since_due
         self._paced = since_due is not None and (
-            self._waited_s >= _PACED * (ticket.sent_due - since_due)
+            self._waited_s >= law.quarter * (ticket.sent_due - since_due)
         )
         self._clock_s, self._hold_s = 0.0, math.inf
         if self.mark is None:
@@ -243,8 +241,10 @@ class Pace:
             told=self._told_s > 0.0,
             noise=self._score.noise,
         )
-        shut = cycle.blocked_s > 3.0 / old and fails >= self._law.single_probe_fails
-        self._window_s = max(0.7 * self._window_s, cycle.blocked_s if shut else 0.0)
+        shut = (
+            cycle.blocked_s > self._law.shut_tokens / old and fails >= self._law.single_probe_fails
+        )
+        self._window_s = max(self._law.quarter * self._window_s, cycle.blocked_s if shut else 0.0)
         same = False
         if self._cut_pace is math.inf:
             self._limit.first(cycle, shut=shut)
@@ -255,7 +255,7 @@ class Pace:
         else:
             self._limit.fallen(cycle)
         self._pause_s = success_due - cycle.known_due
-        if self._score.noise > self._law.refusal_noise and meter.total > _MANY:
+        if self._score.noise > self._law.refusal_noise and meter.total > self._law.suspect_within:
             share = self._refused / (meter.total + self._refused)
             if share < 0.5 * self._score.noise:
                 self._score.learn(max(share, self._law.refusal_noise))
@@ -269,9 +269,9 @@ class Pace:
         """Hold until what the last look cost is paid for; no longer than it was known before."""
         law, mark = self._law, self.mark or _LEAST
         cost = max(self._refused, blocked_s * mark)
-        most = max(law.max_hold_s, 100.0 / mark)
+        most = max(law.max_hold_s, 1.0 / (law.cost_share * mark))
         if not same:
-            most = min(most, max(10.0, float(self._meter.total)) / mark)
+            most = min(most, max(law.few, self._meter.total) / mark)
         self._hold_s = min(cost / (law.cost_share * mark), most)
         self._clock_s = 0.0
         self._step = law.probe_step
