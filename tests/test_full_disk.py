@@ -1,0 +1,80 @@
+"""A full disk holds the crawl up, loses nothing, and lets it go on when there is room."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pytest_twisted import ensureDeferred
+from scrapy import Request, Spider
+from twisted.internet import task
+
+from extensions import opening
+from extensions.stores.sqlite import SqliteJobStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from scrapy.http import Response
+
+    from tests.sites import Site
+
+PAGES = 200
+
+
+class TightStore(SqliteJobStore):
+    """A store whose device is full for a while: SQLite itself says so."""
+
+    made: list[TightStore] = []  # noqa: RUF012 (one crawl a test)
+
+    def open(self) -> Any:
+        recovered = super().open()
+        self.made.append(self)
+        return recovered
+
+    def set_room(self, *, full: bool) -> None:
+        pages = self._connection().execute("PRAGMA page_count").fetchone()[0]
+        self._connection().execute(f"PRAGMA max_page_count={pages if full else 1 << 30}")
+
+
+class Links(Spider):
+    name = "links"
+    url = ""
+
+    async def start(self) -> Any:
+        yield Request(self.url)
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        yield {"url": response.url, "filler": "x" * 2000}
+        yield from response.follow_all(css="a")
+
+
+@ensureDeferred
+async def test_the_crawl_waits_while_the_disk_is_full_and_then_ends_as_if_nothing_was(
+    crawl: Callable[..., Any], site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from twisted.internet import reactor  # noqa: PLC0415
+
+    TightStore.made.clear()
+    monkeypatch.setattr(opening, "SqliteJobStore", TightStore)
+    running = crawl(Links, {"JOBDIR": str(tmp_path / "job")}, url=site.url(f"/links/{PAGES}"))
+    while not TightStore.made or site.stats().received < 10:
+        await task.deferLater(reactor, 0.02)
+    store = TightStore.made[0]
+    store.set_room(full=True)
+    received = -1
+    while received != site.stats().received:  # until nothing is fetched any more
+        received = site.stats().received
+        await task.deferLater(reactor, 1.5)
+    assert received <= PAGES
+    store.set_room(full=False)
+    done = await running
+    assert done.reason == "finished"
+    assert any("no room left" in text for text in done.messages())
+    with closing(sqlite3.connect(tmp_path / "job" / "job.sqlite")) as con:
+        assert con.execute("SELECT count(*) FROM request").fetchone() == (0,)
+    lines = (tmp_path / "results" / "links.jsonl").read_text().splitlines()
+    assert len(lines) == len(set(lines)) == PAGES + 1
