@@ -129,6 +129,7 @@ class Control:
         self.book = Book()
         self._kept_totals = ""
         self.given_back = 0  # requests in flight at the end: they are pending again, on disk
+        self.awaits_seed = False  # start() works on the next seed
         self.robots_domains = 0
         self.source_failed = False  # the spider's start() raised
         self.paused_since_at: float | None = None

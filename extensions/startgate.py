@@ -42,6 +42,7 @@ class StartGate:
         if self._control.config.replay_only:
             return
         while await self._room():
+            self._control.awaits_seed = True
             try:
                 seed = await anext(start)
             except StopAsyncIteration:
@@ -51,6 +52,8 @@ class StartGate:
             except Exception:
                 self._control.source_failed = True  # the crawl must not end as complete
                 raise
+            finally:
+                self._control.awaits_seed = False
             yield seed
 
     async def _room(self) -> bool:

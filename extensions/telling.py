@@ -114,8 +114,6 @@ class Telling:
                 book.changed(now_at, name, f"is asked again after {duration(held_s)}")
         elif state == "done" and row.got >= 100:  # noqa: PLR2004 - a small one is no news
             book.changed(now_at, name, f"done: {row.got:,} pages")
-        elif state == "paused" or before == "paused":
-            book.changed(now_at, name, "paused" if state == "paused" else "resumed")
 
     def _held(self, book: Book, row: DomainRow, now_at: float) -> None:
         name, state = row.name, row.state

@@ -12,6 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from . import compat
+from .dispatch import Idle
 from .lane import SinkStatus
 from .policy.blocked import Blocked
 from .policy.bottleneck import Cause
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .control import Control
-    from .dispatch import Idle
     from .domains import Domain
+    from .policy.governor import DomainGovernor
 
 _CAUSES = {
     Blocked.NONE: Cause.NONE, Blocked.PACE: Cause.PACE, Blocked.CONCURRENCY: Cause.CONCURRENCY,
@@ -51,6 +52,7 @@ class ControlView:
         self._free_bytes = 0
         self._disk_due = 0.0
         self._written: deque[tuple[float, int]] = deque(maxlen=3600)
+        self._places_free = False  # then a domain that may send now, will
         self.stop_asked_at: float | None = None
 
     # -- ten times a second ------------------------------------------------------------------------
@@ -71,8 +73,7 @@ class ControlView:
 
     def gate_waits(self) -> bool:
         """Does the crawl wait for the spider's `start()`?"""
-        control = self._control
-        return not control.gate.closed and not compat.seeds_are_read(control.engine)
+        return self._control.awaits_seed
 
     # -- once a second -----------------------------------------------------------------------------
 
@@ -156,6 +157,9 @@ class ControlView:
     def working(self) -> Iterable[str]:
         """Names of the domains with work: something pending, delayed or in flight."""
         control = self._control
+        self._places_free = self.in_flight() < self._max_in_flight and self.held_back() in {
+            "", Idle.ALL_BLOCKED.value, Idle.NO_REQUEST.value
+        }  # fmt: skip
         names = dict.fromkeys(name for name, _ in control.frontier.domains())
         names.update(dict.fromkeys(control.book.delayed))
         names.update(dict.fromkeys(control.domains_in_flight()))
@@ -175,6 +179,8 @@ class ControlView:
             cause, wait_s = Cause.USER_PAUSE, math.inf
         else:
             cause = _CAUSES[governor.blocked_by(now, domain.in_flight)]
+            if cause is Cause.NONE and self._places_free:
+                cause = _lasting(governor)
             wait_s = self._wait_s(name, domain, cause, now)
         row = control.book.rows.get(name)
         note = row.note if row is not None else ""
@@ -224,3 +230,12 @@ class ControlView:
             case Cause.PACE if governor.met_limit:
                 return f"{note} above this pace" if note.startswith("429") else "its own pace"
         return "limit not found yet" if not governor.met_limit else ""
+
+
+def _lasting(governor: DomainGovernor) -> Cause:
+    """What holds a domain back over time, though just now it may send: it is about to."""
+    if governor.crawl_delay_s > 0:
+        return Cause.CRAWL_DELAY
+    if governor.pace is not None:
+        return Cause.PACE
+    return Cause.CONCURRENCY if governor.met_limit else Cause.NONE

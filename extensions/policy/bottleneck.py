@@ -195,7 +195,7 @@ def _seeds_slow(r: Readings) -> bool:
     return (
         not r.seeds_done
         and r.gate_open
-        and r.pending < max(r.pending_low, 1)
+        and r.pending < max(min(r.pending_low, r.max_in_flight), 1)
         and r.seed_wait_share > 0.5
     )
 

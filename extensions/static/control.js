@@ -14,7 +14,7 @@
     if (!dialog.open) dialog.showModal();
   }
   function needToken(then) {
-    const input = make('input', 'find wide'); input.type = 'password'; input.autocomplete = 'off'; input.setAttribute('aria-label', 'Token');
+    const input = make('input', 'find wide secret'); input.type = 'text'; input.spellcheck = false; input.autocomplete = 'off'; input.setAttribute('aria-label', 'Token');
     const go = () => { if (input.value) { sessionStorage.setItem(KEY, input.value); dialog.close(); then(); } };
     input.onkeydown = event => { if (event.key === 'Enter') go(); };
     ask('Token', [make('p', '', 'Actions need the token that SLUICE_STATUS_TOKEN holds. It stays in this tab.'), input], [['Go on', 'main', go], ['Cancel', '']]);
