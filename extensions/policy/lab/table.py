@@ -30,6 +30,7 @@ class Result:
     smaller: float  # the smaller crawler's share of all, 1 where there is one crawler
     trace: Trace
     server: Server
+    best: float  # requests a second that the client could get at all
 
     def misses(self) -> list[str]:
         """The bars that were not reached, in words; empty if all were."""
@@ -84,6 +85,7 @@ def run(
         smaller=min(kept) / max(1, sum(kept)) if len(kept) > 1 else 1.0,
         trace=trace,
         server=server,
+        best=best,
     )
 
 
