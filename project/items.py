@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.http import HtmlResponse
 
+from extensions.htmlscan import title
+
 if TYPE_CHECKING:
     from scrapy.http import Response
 
@@ -38,16 +40,8 @@ class Page:
         return cls(
             url=response.url,
             status=response.status,
-            title=title_of(response),
+            title=title(response) if isinstance(response, HtmlResponse) else None,
             fetched_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
             depth=response.meta.get("depth", 0),
             fields=fields or {},
         )
-
-
-def title_of(response: Response) -> str | None:
-    """The title of *response*, with white space tidied; None if it has none or is not HTML."""
-    if not isinstance(response, HtmlResponse):
-        return None
-    title = response.selector.root.findtext(".//title")  # a fifth of what a CSS selector costs
-    return " ".join(title.split()) or None if title else None

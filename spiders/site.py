@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 from scrapy import Request, Spider
 from scrapy.http import HtmlResponse
-from scrapy.linkextractors import LinkExtractor
 
 from extensions.arguments import pattern, refuse_unknown, require, web_url, whole_number
+from extensions.htmlscan import links
 from project.items import Page
 
 if TYPE_CHECKING:
@@ -51,10 +51,8 @@ class SiteSpider(Spider):
         refuse_unknown(type(self), other)
         self.url = web_url("url", url) if url else ""
         self._max_depth = whole_number("depth", depth) if depth else None
-        self._links = LinkExtractor(
-            allow=(pattern("allow", allow),) if allow else (),
-            deny=(pattern("deny", deny),) if deny else (),
-        )
+        self._allow = pattern("allow", allow) if allow else None
+        self._deny = pattern("deny", deny) if deny else None
 
     async def start(self) -> AsyncIterator[Request]:
         """The one page to begin with."""
@@ -94,9 +92,17 @@ class SiteSpider(Spider):
             return
         if self._max_depth is not None and page.depth >= self._max_depth:
             return
-        for link in self._links.extract_links(response):
-            if host_of(link.url) in hosts:
-                yield Request(link.url, self.parse, cb_kwargs={"host": host})
+        for url in links(response):
+            if host_of(url) in hosts:
+                request = Request(url, self.parse, cb_kwargs={"host": host})
+                if self._wanted(request.url):
+                    yield request
+
+    def _wanted(self, url: str) -> bool:
+        """Do `allow` and `deny` let *url* pass?"""
+        if self._deny and self._deny.search(url):
+            return False
+        return self._allow is None or bool(self._allow.search(url))
 
 
 def host_of(url: str) -> str:

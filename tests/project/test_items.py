@@ -10,7 +10,7 @@ from itemadapter import ItemAdapter
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
-from project.items import Page, title_of
+from project.items import Page
 from project.pipelines import InvalidItem, ValidatePipeline
 
 
@@ -39,8 +39,10 @@ def test_a_page_says_where_when_and_what():
     "body", [b"", b"<title></title>", b"<title> </title>", b"<p>x", b"\x00\xff"]
 )
 def test_no_title_is_none(body):
-    assert title_of(HtmlResponse("http://a/", body=body)) is None
-    assert title_of(Response("http://a/", body=b"<title>x</title>")) is None
+    request = Request("http://a/")
+    assert Page.of(HtmlResponse("http://a/", body=body, request=request)).title is None
+    other = Response("http://a/", body=b"<title>x</title>", request=request)
+    assert Page.of(other).title is None
 
 
 def test_valid_pages_and_other_items_pass_unchanged():
