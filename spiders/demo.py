@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from scrapy import Request, Spider, signals
 
 from extensions.arguments import BadArgument, refuse_unknown
+from extensions.contracts import checking
 from extensions.trial import HostResult, TrialSite, report, scaled
 from project.items import Page
 
@@ -52,19 +53,26 @@ class DemoSpider(Spider):
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> DemoSpider:
         """Close the site and show the table when everything else has ended."""
         spider = super().from_crawler(crawler, *args, **kwargs)
+        crawler.signals.connect(spider.introduce, signals.spider_opened)
         crawler.signals.connect(spider.end, signals.engine_stopped)
         return spider
+
+    def introduce(self) -> None:
+        """Say what will be crawled."""
+        if checking():
+            return
+        total = sum(host.pages for host in self._site.hosts)
+        _say(f"A hostile site on this machine: {len(self._site.hosts)} hosts, {total:,} pages.")
+        for host in self._site.hosts:
+            _say(f"  {host.name:14} {host.pages:4} pages, {host.story}")
 
     async def start(self) -> AsyncIterator[Request]:
         """Start the site, and ask for all its pages, host after host."""
         loop = asyncio.get_running_loop()
         await self._site.open()
         self._began_s = loop.time()
-        total = sum(host.pages for host in self._site.hosts)
-        _say(f"A hostile site on this machine: {len(self._site.hosts)} hosts, {total:,} pages.")
-        for host in self._site.hosts:
-            _say(f"  {host.name:14} {host.pages:4} pages, {host.story}")
-        self._tick()
+        if not sys.stderr.isatty():  # a terminal has a display of its own
+            self._tick()
         for place, host in enumerate(self._site.hosts):
             for number in range(host.pages):
                 yield Request(
@@ -97,9 +105,10 @@ class DemoSpider(Spider):
 
     async def end(self) -> None:
         """Close the site and show the table."""
-        if self._ticker is None:
+        if not self._began_s:
             return
-        self._ticker.cancel()
+        if self._ticker:
+            self._ticker.cancel()
         await self._site.close()
         places = range(len(self._site.hosts))
         took_s = asyncio.get_running_loop().time() - self._began_s
