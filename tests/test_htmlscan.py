@@ -49,7 +49,8 @@ def test_the_first_title_is_found(body, expected):
 def test_links_are_absolute_and_come_once_in_order():
     body = """<base href="http://b.example/dir/"><a href=one>1</a><a href="one#part">
     <area href=' /two '><A HREF="http://c.example/?a=1&amp;b=2">
-    <a href="HTTPS://D.example/q"><a href="//d.example"><a href=mailto:x@y><a href="javascript:void 0"><a href="tel:1"><a name=x>
+    <a href="HTTPS://D.example/q">
+    <a href="//d.example"><a href=mailto:x@y><a href="javascript:void 0"><a href="tel:1"><a name=x>
     <a href="http://[bad/"><a href=""><a href="#top"><a href=file.PDF><a href="img.jpg?x=1">
     <a href="/x?f=a.pdf"><!-- <a href=no> --><script>"<a href=no2>"</script><a href=one>
     <link href=/style.css>"""
