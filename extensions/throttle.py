@@ -28,6 +28,7 @@ from .policy.domains import domain_key
 from .policy.outcome import Outcome
 from .policy.retry_after import parse_retry_after
 from .policy.wording import duration
+from .ratelimit_headers import quota_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -105,6 +106,13 @@ class ThrottleMiddleware:
             if response.status in {429, 503}:
                 wait_s = self._retry_after_s(response)
             outcome = classify(response.status, asks_to_wait=wait_s is not None)
+            quota = quota_of(response.headers, now_at=control.now_at())
+            if quota is not None and quota.reset_s <= control.config.max_retry_after_s:
+                if outcome is Outcome.REFUSED and wait_s is None and not quota.remaining:
+                    wait_s = quota.reset_s
+                out.domain.governor.hint(
+                    control.now(), remaining=quota.remaining, reset_s=quota.reset_s
+                )
             control.outage.record(
                 out.domain.name, ok=True, network_failure=False, now=control.now()
             )
