@@ -5,7 +5,11 @@ from __future__ import annotations
 import argparse
 from importlib.metadata import version
 
-from .scenarios import SCENARIOS, Table
+from .scenarios import SCENARIOS as OF_CRAWLS
+from .scenarios import Table
+from .sinks import outage, sinks
+
+SCENARIOS = {**OF_CRAWLS, "sinks": sinks, "outage": outage}
 
 
 def main() -> None:

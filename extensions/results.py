@@ -73,13 +73,13 @@ def encode_item(item: Any) -> str:
             cycle.
     """
     try:
-        text = json.dumps(
-            dict(ItemAdapter(item)), ensure_ascii=False, allow_nan=False, default=_plain
-        )
+        text = _ENCODER.encode(dict(ItemAdapter(item)))
+        if text.isascii():
+            return text
         text.encode()
     except (ValueError, TypeError, RecursionError) as error:
         raise UnencodableItem(_explain(item, error)) from None
-    return text.translate(_SPLITTERS) if not text.isascii() else text
+    return text.translate(_SPLITTERS)
 
 
 def _plain(value: Any) -> Any:
@@ -136,3 +136,6 @@ def _problems(path: str, value: Any, *, depth: int) -> Iterator[tuple[str, str]]
             _plain(value)
         except (TypeError, ValueError):
             yield path, f"is of type {type(value).__name__}, which JSON has not"
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_plain)

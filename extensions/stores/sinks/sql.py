@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from .base import Row
 
-_CHUNK_ROWS = 100
 _TABLE_IS_WRONG_AFTER = 20  # refused rows with none stored between them
 _DRIVERS = {
     "postgres": "postgresql+psycopg",
@@ -82,9 +81,10 @@ class SqlSink:
                 if name not in self._url.query
             },
         )
+        self._upsert = _upsert(self._table, dialect)
         self._refused = 0
 
-    def open(self, mark: str | None) -> None:  # noqa: ARG002 - the rows' keys are the mark
+    def open(self, mark: str | None) -> None:  # noqa: ARG002 - the key in the table is the mark
         """Connect; create the table or check it."""
         with self._failures():
             if self._url.get_backend_name() == "sqlite":
@@ -130,8 +130,7 @@ class SqlSink:
     def _store(self, values: list[dict[str, Any]], poison: list[PoisonRow]) -> None:
         try:
             with self._engine.begin() as connection:
-                for start in range(0, len(values), _CHUNK_ROWS):
-                    connection.execute(self._insert(values[start : start + _CHUNK_ROWS]))
+                connection.execute(self._upsert, values)
         except (sa.exc.SQLAlchemyError, UnicodeError) as error:
             if judge(error) is not Trouble.ROW:
                 raise
@@ -147,25 +146,6 @@ class SqlSink:
             poison.append(PoisonRow(values[0]["id"], reason))
         else:
             self._refused = 0
-
-    def _insert(self, values: list[dict[str, Any]]) -> sa.Insert:
-        """One statement for all rows; a row that is there gets the same values again.
-
-        One statement matters for SQLite: each one gives up the interpreter's lock, and getting it
-        back from a busy event loop takes milliseconds. Updating instead of ignoring matters after
-        a power cut that took the job store's last commits: the id is given again, to another item.
-        """
-        dialect = self._engine.dialect.name
-        if dialect in {"mysql", "mariadb"}:
-            change = mysql.insert(self._table).values(values)
-            return change.on_duplicate_key_update(
-                {name: change.inserted[name] for name in _COLUMNS[2:]}
-            )
-        insert = sqlite.insert if dialect == "sqlite" else postgresql.insert
-        upsert = insert(self._table).values(values)
-        return upsert.on_conflict_do_update(
-            index_elements=["job", "id"], set_={n: upsert.excluded[n] for n in _COLUMNS[2:]}
-        )
 
     def _prepare_sqlite(self) -> None:
         """A new file gets a write-ahead log, so that a reader never stops the writer."""
@@ -222,6 +202,23 @@ def _table(name: str) -> sa.Table:
         sa.Column("url", sa.Text),
         sa.Column("item", json_type, nullable=False),
         sa.Column("stored_at", when, nullable=False),
+    )
+
+
+def _upsert(table: sa.Table, dialect: str) -> sa.Insert:
+    """Insert a row; one that is there gets the same values again.
+
+    Updating instead of ignoring matters after a power cut that took the job store's last commits:
+    the id is given again, to another item. One statement for a row, many rows at a time: it is
+    compiled once, and costs 11 to 24 microseconds of CPU a row; one with many rows in it, 140.
+    """
+    if dialect in {"mysql", "mariadb"}:
+        change = mysql.insert(table)
+        return change.on_duplicate_key_update({n: change.inserted[n] for n in _COLUMNS[2:]})
+    insert = sqlite.insert if dialect == "sqlite" else postgresql.insert
+    upsert = insert(table)
+    return upsert.on_conflict_do_update(
+        index_elements=["job", "id"], set_={n: upsert.excluded[n] for n in _COLUMNS[2:]}
     )
 
 
