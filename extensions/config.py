@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Self
 
 from .policy.ending import fail_on
+from .policy.redact import redact_url
+from .stores.sinks import check_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,6 +79,13 @@ def _text_or_none(_: str, value: Any) -> str | None:
     return None if text.lower() in {"", "none", "off", "false", "0"} else text
 
 
+def _text(name: str, value: Any) -> str:
+    text = str(value).strip()
+    if not text:
+        raise BadSetting(name, value, "give a name")
+    return text
+
+
 def _port_or_off(name: str, value: Any) -> int | None:
     text = "" if value is None else str(value).strip().lower()
     if text in {"", "none", "off", "false"}:
@@ -96,9 +105,16 @@ def _conditions(name: str, value: Any) -> tuple[str, ...]:
 
 def _targets(name: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, (list, tuple)):
-        return tuple(str(v) for v in value)
-    text = _text_or_none(name, value)
-    return () if text is None else (text,)
+        targets = [str(v).strip() for v in value]
+    else:
+        targets = [part.strip() for part in (_text_or_none(name, value) or "").split(",")]
+    targets = [target for target in targets if target]
+    for target in targets:
+        try:
+            check_target(target)
+        except ValueError as error:
+            raise BadSetting(name, redact_url(target), str(error)) from None
+    return tuple(targets)
 
 
 def _listed(value: Any) -> list[str]:
@@ -165,6 +181,9 @@ class Config:
         "results/%(spider)s.jsonl",
         _targets,
         "Where items go: a `.jsonl` or `.sqlite` path, a database URL, or a list of them. Empty: nowhere.",
+    )
+    results_table: str = setting(
+        "results", _text, "Table for results in a database; may carry a schema (`crawl.results`)."
     )
     results_bound: int = setting(
         5000, _whole(1), "Results that may wait for a slow writer before fetching pauses."

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import math
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scrapy.utils.asyncio import call_later, run_in_thread
@@ -17,6 +19,7 @@ from . import compat, letters, names
 from .leases import Ending
 from .policy.frontier import Entry
 from .stores.base import StoreBusy, StoreError, StoreFull
+from .stores.sinks import SinkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from .leases import Lease
     from .ledger import Ledger
     from .stores.base import DeadLetter, StoredRequest
+    from .writer import ResultsWriter
 
 logger = logging.getLogger(__name__)
 
@@ -311,12 +315,25 @@ class Flusher:
                 self._control.stats.set_value(names.STAT_RESULTS_LEFT, left)
                 self._ledger.commit()
                 writer.committed()
+                if left and not self._ledger.durable:
+                    await self._save_left(writer)
             if self._control.post is not None:
                 await self._control.post.close()
         except StoreError as error:
             logger.error("The last commit failed: %s", error)  # noqa: TRY400 - the message says it
         await run_in_thread(self._control.learned.save, self._control.now_at())
         await run_in_thread(self._ledger.store.checkpoint)
+
+    async def _save_left(self, writer: ResultsWriter) -> None:
+        """Without JOBDIR the job's store goes with the process: results that no sink took must not."""
+        name = self._control.spider.name.replace("/", "_")
+        path = Path(f"results/{name}.left-{time.strftime('%Y%m%d-%H%M%S')}.jsonl")
+        try:
+            count = await writer.save_left(path)
+        except SinkError as error:
+            logger.error("Results are lost, since there is no JOBDIR: %s", error)  # noqa: TRY400
+            return
+        logger.warning("%d results that did not reach their sink are in %s", count, path)
 
 
 def _entry(row: StoredRequest) -> Entry:

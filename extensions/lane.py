@@ -79,6 +79,7 @@ class Lane:
         name: The sink's name.
         fact_name: Under which its mark is kept in the job store.
         waiting: Committed results that it has not got.
+        row: The last row that it has got.
         safe_row: The last row whose mark is committed.
     """
 
@@ -106,6 +107,7 @@ class Lane:
         self.fact_name = f"sink:{sink.name}"
         self.task: asyncio.Task[None] | None = None
         self.waiting = 0
+        self.row = 0
         self.safe_row = 0
         self._sink = sink
         self._store = store
@@ -114,7 +116,6 @@ class Lane:
         self._low = low
         self._give_up_after_s = give_up_after_s
         self._worker = Worker(f"sink {sink.name}")
-        self._row = 0  # written
         self._mark: str | None = None
         self._recorded_row = 0  # handed to the owner for the next batch
         self._average_bytes = _BATCH_BYTES / _FIRST_BATCH_ROWS
@@ -140,15 +141,15 @@ class Lane:
 
     def fact(self) -> str:
         """How far it has come, for the job store's next batch."""
-        self._recorded_row = self._row
-        return json.dumps({"row": self._row, "mark": self._mark})
+        self._recorded_row = self.row
+        return json.dumps({"row": self.row, "mark": self._mark})
 
     async def open(self) -> None:
         """Open the sink where the last committed mark stands."""
         fact = self._store.fact(self.fact_name)
         if fact is not None:
             value = json.loads(fact)
-            self._row = self._recorded_row = self.safe_row = value["row"]
+            self.row = self._recorded_row = self.safe_row = value["row"]
             self._mark = value["mark"]
         await self._worker.call(self._sink.open, self._mark)
 
@@ -200,12 +201,12 @@ class Lane:
         """Write until nothing waits."""
         while True:
             limit = max(1, min(_BATCH_ROWS, int(_BATCH_BYTES / self._average_bytes)))
-            rows = self._store.outbox(self._row, limit)
+            rows = self._store.outbox(self.row, limit)
             if not rows:
                 self.waiting = 0
                 return True
             written = await self._write(rows)
-            self._row, self._mark = rows[-1][0], written.mark
+            self.row, self._mark = rows[-1][0], written.mark
             self.waiting = max(0, self.waiting - len(rows))
             size = sum(len(item.payload) for _, item in rows) / len(rows)
             self._average_bytes = max(1.0, size)

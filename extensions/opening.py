@@ -104,7 +104,7 @@ async def open_writer(control: Control) -> ResultsWriter | None:
     job = job_id(ledger)
     name = control.spider.name
     try:
-        sinks = make_sinks(config.results, spider=name, job=job)
+        sinks = make_sinks(config.results, spider=name, job=job, table=config.results_table)
     except ValueError as error:  # a word in SLUICE_RESULTS that names no sink
         raise SinkGone(str(error)) from error
     writer = ResultsWriter(

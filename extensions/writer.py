@@ -18,9 +18,12 @@ from typing import TYPE_CHECKING
 
 from .lane import Lane, SinkState, SinkStatus
 from .stores.base import DeadLetter
+from .stores.sinks import JsonLinesSink
+from .worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from .lane import Outbox
     from .stores.base import StagedItem
@@ -170,6 +173,32 @@ class ResultsWriter:
             await asyncio.wait(tasks, timeout=within_s)
         await self._close_lanes()
         return self.waiting
+
+    async def save_left(self, path: Path) -> int:
+        """Put what a sink has not got into a JSON Lines file: for a job whose store ends with it.
+
+        To be called after `close`; nothing is written if nothing is left.
+
+        Returns:
+            How many results the file has got.
+
+        Raises:
+            SinkDown, SinkGone: the file cannot be written either.
+        """
+        row = min((lane.row for lane in self._lanes), default=0)
+        sink = JsonLinesSink(path=path, job=self._job)
+        worker = Worker("results left")
+        count = 0
+        try:
+            while rows := self._store.outbox(row, 500):
+                if not count:
+                    await worker.call(sink.open, None)
+                await worker.call(sink.write, [(id_, item.payload) for id_, item in rows])
+                row, count = rows[-1][0], count + len(rows)
+        finally:
+            await worker.call(sink.close)
+            worker.stop()
+        return count
 
     def _moved_on(
         self, lane: Lane, rows: Sequence[tuple[int, StagedItem]], written: Written

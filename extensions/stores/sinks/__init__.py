@@ -25,11 +25,13 @@ __all__ = [
     "SinkError",
     "SinkGone",
     "Written",
+    "check_target",
     "make_sinks",
 ]
 
 _JSON_LINES = {".jsonl", ".jl"}
 _SQLITE = {".sqlite", ".sqlite3", ".db"}
+_DATABASES = {"sqlite", "postgresql", "postgres", "mysql", "mariadb"}
 _WHAT_WOULD_DO = (
     "give a path that ends in .jsonl (JSON Lines) or .sqlite (SQLite), or a URL such as "
     "sqlite:///results.db or postgresql://user@host/database"
@@ -63,7 +65,26 @@ def make_sinks(
     return sinks
 
 
+def check_target(target: str) -> None:
+    """Can *target* be meant? Looks at its form alone: imports no driver, opens nothing.
+
+    Raises:
+        ValueError: it cannot; the message holds no credentials.
+    """
+    scheme, separator, _ = target.partition("://")
+    if separator:
+        if scheme.partition("+")[0] not in _DATABASES:
+            raise ValueError(
+                f"results to {scheme}://...: only sqlite, postgresql, mysql and mariadb are known"
+            )
+        return
+    if Path(target).suffix.lower() not in _JSON_LINES | _SQLITE:
+        raise ValueError(f"results to {target!r}: {_WHAT_WOULD_DO}")
+    _fill_in(target, "spider")
+
+
 def _make_sink(text: str, *, spider: str, job: str, table: str) -> Sink:
+    check_target(text)
     if "://" in text:
         from .sql import SqlSink  # noqa: PLC0415 - costs 0.2 s, and JSON Lines needs none
 
@@ -71,11 +92,9 @@ def _make_sink(text: str, *, spider: str, job: str, table: str) -> Sink:
     suffix = Path(text).suffix.lower()
     if suffix in _JSON_LINES:
         return JsonLinesSink(path=Path(text), job=job)
-    if suffix in _SQLITE:
-        from .sql import SqlSink, sqlite_url  # noqa: PLC0415
+    from .sql import SqlSink, sqlite_url  # noqa: PLC0415
 
-        return SqlSink(url=sqlite_url(Path(text)), spider=spider, job=job, table=table)
-    raise ValueError(f"results to {text!r}: {_WHAT_WOULD_DO}")
+    return SqlSink(url=sqlite_url(Path(text)), spider=spider, job=job, table=table)
 
 
 def _fill_in(text: str, spider: str) -> str:

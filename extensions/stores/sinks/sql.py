@@ -69,7 +69,7 @@ class SqlSink:
         self._job = job
         self._table = _table(table)
         # Payloads are JSON text already: SQLAlchemy must not encode them again.
-        self._engine = sa.create_engine(
+        self._engine = _engine(
             self._url,
             json_serializer=str,
             pool_size=1,
@@ -166,6 +166,15 @@ class SqlSink:
             raise SinkGone(f"{self.name}: {error.strerror or error}") from None
 
 
+def _engine(url: sa.URL, **options: Any) -> sa.Engine:
+    try:
+        return sa.create_engine(url, **options)
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"results to {url.get_backend_name()}: its driver is missing (pip install {error.name})"
+        ) from None
+
+
 def _parse(url: str) -> sa.URL:
     try:
         parsed = sa.make_url(url)
@@ -173,10 +182,6 @@ def _parse(url: str) -> sa.URL:
     except (sa.exc.ArgumentError, ValueError):
         raise ValueError("results to a database: the URL cannot be read") from None
     scheme = url.split("://", 1)[0]
-    if backend not in _DRIVERS:
-        raise ValueError(
-            f"results to {scheme}://...: only sqlite, postgresql, mysql and mariadb are known"
-        )
     if backend == "sqlite" and parsed.database in {None, "", ":memory:"}:
         raise ValueError("results to a SQLite database in memory would be lost: name a file")
     if "+" not in scheme:

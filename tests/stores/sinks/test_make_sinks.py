@@ -40,6 +40,7 @@ def test_a_spider_name_is_one_path_component():
         ("%(time)s.jsonl", r"%\(time\)s is not known"),
         ("a.jsonl,a.jsonl", "twice"),
         ("sqlite://", "in memory"),
+        ("mysql://u:secret@h/d", "driver is missing .pip install pymysql"),
         ("oracle://u:secret@h/d", "only sqlite, postgresql"),
         ("nosuch://u:secret@h/d", "only sqlite, postgresql|cannot be read"),
         ("postgresql://u:secret@h:port/d", "cannot be read"),

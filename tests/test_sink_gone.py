@@ -1,0 +1,91 @@
+"""A sink that cannot be used: nothing is fetched, or the crawl ends early; what was fetched is kept."""
+
+import json
+import sqlite3
+
+import pytest
+from pytest_twisted import ensureDeferred
+from scrapy import Request, Spider
+
+PAGES = 40
+
+
+class Dropping(Spider):
+    """Its first page makes the table vanish, as a person might."""
+
+    name = "dropping"
+    custom_settings = {"CONCURRENT_REQUESTS_PER_DOMAIN": 2}
+
+    async def start(self):
+        for url in self.urls:
+            yield Request(url)
+
+    def parse(self, response):
+        if not getattr(self, "dropped", False):
+            self.dropped = True
+            connection = sqlite3.connect(self.database)
+            connection.execute("ALTER TABLE results RENAME TO away")
+            connection.commit()
+            connection.close()
+        yield {"url": response.url}
+
+
+def urls_in(database):
+    connection = sqlite3.connect(database)
+    try:
+        return [url for (url,) in connection.execute("SELECT url FROM results ORDER BY id")]
+    finally:
+        connection.close()
+
+
+@ensureDeferred
+async def test_without_a_jobdir_results_are_put_into_a_file(site, crawl, tmp_path):
+    database = tmp_path / "x.sqlite"
+    settings = {"SLUICE_RESULTS": str(database)}
+    result = await crawl(Dropping, settings, urls=site.urls(PAGES), database=database)
+    assert result.reason == "sink_gone"
+    [left] = (tmp_path / "results").glob("dropping.left-*.jsonl")
+    kept = [json.loads(line)["url"] for line in left.read_text().splitlines()]
+    assert sorted(kept) == sorted(item["url"] for item in result.items)
+    assert len(kept) < PAGES
+    assert any(str(left.name) in message for message in result.messages())
+
+
+@ensureDeferred
+async def test_with_a_jobdir_the_next_start_brings_them(site, crawl, tmp_path):
+    database = tmp_path / "x.sqlite"
+    settings = {"SLUICE_RESULTS": str(database), "JOBDIR": str(tmp_path / "job")}
+    first = await crawl(Dropping, settings, urls=site.urls(PAGES), database=database)
+    assert first.reason == "sink_gone"
+    connection = sqlite3.connect(database)
+    connection.execute("ALTER TABLE away RENAME TO results")
+    connection.commit()
+    connection.close()
+    assert urls_in(database) == []
+
+    class Quiet(Dropping):
+        dropped = True
+
+    second = await crawl(Quiet, settings, urls=site.urls(PAGES), database=database)
+    assert second.reason == "finished"
+    assert sorted(urls_in(database)) == sorted(site.urls(PAGES))
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("target", "code", "words"),
+    [
+        ("postgresql://u:hunter2@127.0.0.1:1/x", 75, "Connection refused"),
+        ("x.csv", 2, "give a path that ends in .jsonl"),
+        ("/proc/x.jsonl", 1, "cannot open /proc/x.jsonl"),
+    ],
+)
+def test_unusable_before_the_start(  # noqa: PLR0917
+    site, scrapy_cli, tmp_path, target, code, words
+):
+    (tmp_path / "seeds.txt").write_text(site.url("/page/1"))
+    done = scrapy_cli("crawl", "pages", "-a", "seeds=seeds.txt", "-s", f"SLUICE_RESULTS={target}")
+    assert done.code == code
+    assert words in done.err.splitlines()[-1]
+    assert "hunter2" not in done.err.replace(f"'SLUICE_RESULTS': '{target}'", "")
+    assert site.stats().received == 0
