@@ -20,12 +20,12 @@ from tests.sites import Host, Site
 PAGES = 150
 ITEMS = 10
 BOUND = 200
-SLEEP_S = 0.1
+SLEEP_S = 0.002
 
 SLOW = f"""
 CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
 $$ BEGIN PERFORM pg_sleep({SLEEP_S}); RETURN NULL; END $$;
-CREATE TRIGGER slow AFTER INSERT ON results FOR EACH STATEMENT EXECUTE FUNCTION slow();
+CREATE TRIGGER slow AFTER INSERT ON results FOR EACH ROW EXECUTE FUNCTION slow();
 """
 
 
@@ -118,7 +118,7 @@ async def test_postgres_that_sleeps(site, crawl, table):
     assert in_order(rows) == PAGES * ITEMS
     assert max(spider.depths) <= BOUND
     assert max(spider.depths) > BOUND / 2  # the bound was the brake, not something else
-    assert took_s > SLEEP_S * PAGES * ITEMS / BOUND
+    assert took_s > SLEEP_S * PAGES * ITEMS
     assert p99(spider.lags) < 0.25  # 0.1 on a machine of its own; the benchmark has the figure
     assert result.reason == "finished"
 
@@ -170,7 +170,7 @@ def test_a_sigterm_in_the_middle_loses_nothing(tmp_path, table):
             "-s", f"SLUICE_RESULTS_BOUND={BOUND}", "-s", "JOBDIR=job",
         ]  # fmt: skip
         stopped = subprocess.Popen(words, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while table.ask("SELECT count(*) FROM results")[0][0] < PAGES * ITEMS / 3:
             assert time.monotonic() < deadline
             time.sleep(0.02)

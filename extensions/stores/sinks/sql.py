@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import json
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +83,7 @@ class SqlSink:
             },
         )
         self._upsert = _upsert(self._table, dialect)
+        logging.getLogger("psycopg").addFilter(_is_news)
         self._refused = 0
 
     def open(self, mark: str | None) -> None:  # noqa: ARG002 - the key in the table is the mark
@@ -208,6 +210,11 @@ def _table(name: str) -> sa.Table:
         sa.Column("item", json_type, nullable=False),
         sa.Column("stored_at", when, nullable=False),
     )
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Not what psycopg warns of when a batch is refused, which is judged and told here."""
+    return "error ignored terminating" not in str(record.msg)
 
 
 def _upsert(table: sa.Table, dialect: str) -> sa.Insert:
