@@ -125,14 +125,19 @@ class Ledger:
         if releases or (entry.stored and fresh is None):
             self._batch.done.append(entry.id)
 
-    def stage(self, item: StagedItem) -> None:
-        """Keep *item* until its request is acknowledged; what belongs to no request goes with the next commit."""
+    def stage(self, item: StagedItem) -> int:
+        """Keep *item* until its request is acknowledged; what belongs to no request goes with the next commit.
+
+        Returns:
+            How many items its request has staged by now.
+        """
         lease = None if item.request_id is None else self.leases.get(item.request_id)
         if lease is None:
             self._batch.items.append(item)
-        else:
-            lease.items.append(item)
-            self.staged += 1
+            return 0
+        lease.items.append(item)
+        self.staged += 1
+        return len(lease.items)
 
     def bury(self, letter: DeadLetter) -> None:
         """Have *letter* committed with the next batch."""

@@ -139,7 +139,10 @@ class Scheduler(BaseScheduler):
 
     def stage_item(self, payload: str) -> None:
         """Keep a finished item, strict JSON text, until the request that it came from is acknowledged."""
-        self._control.ledger.stage(StagedItem(payload=payload, request_id=current_lease()))
+        control = self._control
+        count = control.ledger.stage(StagedItem(payload=payload, request_id=current_lease()))
+        if control.writer is not None:
+            control.writer.note_page(count)
         if self._flusher is not None:
             self._flusher.note_change()
 

@@ -135,12 +135,17 @@ class ResultsWriter:
             in_flight: Requests handed out and not acknowledged.
             staged: Results of theirs that are not committed yet.
         """
-        waiting = self.waiting + staged
         if self._deep:
             return False
-        if in_flight == 0 and waiting <= self._bound // 2:
+        waiting = self.waiting
+        if in_flight == 0 and waiting + staged <= self._bound // 2:
             return True  # one page may hold more than the bound: it goes alone
-        return waiting + (in_flight + 1) * self._items_a_request <= self._bound
+        page = self._items_a_request
+        return waiting + max(staged + page, (in_flight + 1) * page) <= self._bound
+
+    def note_page(self, items: int) -> None:
+        """A request has staged so many results by now: others may hold as many."""
+        self._items_a_request = max(self._items_a_request, items)
 
     def committed(self, items: int = 0, requests: int = 0) -> None:
         """A batch with so many new results, of so many ended requests, has been committed.

@@ -272,7 +272,11 @@ async def test_requests_in_flight_are_given_room_by_what_pages_hold():
     owner.commit(store.add(100), 10)  # ten results a page
     assert owner.writer.room_for(in_flight=39)
     assert not owner.writer.room_for(in_flight=40)
-    assert not owner.writer.room_for(in_flight=39, staged=1)
+    assert owner.writer.room_for(in_flight=39, staged=390)  # nearly all of them are there already
+    assert not owner.writer.room_for(in_flight=39, staged=391)
+    owner.writer.note_page(11)
+    assert not owner.writer.room_for(in_flight=39)
+    assert owner.writer.room_for(in_flight=35)
     sink.may_write.set()
     await owner.writer.close()
 
