@@ -16,10 +16,7 @@ from twisted.internet.defer import Deferred
 from ..arguments import REASON, BadArgument, refuse_unknown, require
 from ..config import BadSetting
 from ..overview import follow_exit
-from ..policy.ending import Exit, worst
-from ..stores.base import StoreError
-from ..stores.deadletters import DeadLetterError
-from ..stores.sinks import SinkDown, SinkError
+from ..policy.ending import worst
 
 if TYPE_CHECKING:
     import argparse
@@ -93,10 +90,6 @@ class Command(_CrawlCommand):
     def _explain(self, error: BaseException) -> None:
         if isinstance(error, BadArgument | BadSetting):
             self._refuse(error)
-        elif isinstance(error, SinkError | StoreError | DeadLetterError):
-            # Its message says which file or database it is, and what to do; frames say nothing more.
-            self.exitcode = Exit.TRY_AGAIN if isinstance(error, SinkDown) else EXIT_FAILED
-            logger.error("The crawl could not start: %s", error)
         else:
             self.exitcode = EXIT_FAILED
             logger.error("The crawl could not start: %s", error, exc_info=error)
