@@ -6,7 +6,6 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from pytest_twisted import ensureDeferred
 from scrapy import Request, Spider
 from twisted.internet import task
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    import pytest
     from scrapy.http import Response
 
     from tests.sites import Site
@@ -28,7 +28,7 @@ PAGES = 200
 class TightStore(SqliteJobStore):
     """A store whose device is full for a while: SQLite itself says so."""
 
-    made: list[TightStore] = []  # noqa: RUF012 (one crawl a test)
+    made: list[TightStore] = []
 
     def open(self) -> Any:
         recovered = super().open()
