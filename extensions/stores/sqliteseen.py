@@ -29,6 +29,7 @@ class SeenTable:
     def __init__(self) -> None:
         self._recent: set[bytes] = set()
         self._merging: set[bytes] = set()
+        self._table_is_empty = False  # most jobs never merge: they need not ask it
 
     def load(self, con: sqlite3.Connection) -> None:
         """Read what an earlier process had not merged yet."""
@@ -36,13 +37,16 @@ class SeenTable:
             fingerprint for (fingerprint,) in con.execute("SELECT fingerprint FROM seen_recent")
         }
 
+        self._table_is_empty = con.execute("SELECT 1 FROM seen LIMIT 1").fetchone() is None
+
     def __contains__(self, fingerprint: bytes) -> bool:
         """Is it among the latest? If not, ask `in_table`."""
         return fingerprint in self._recent or fingerprint in self._merging
 
-    @staticmethod
-    def in_table(con: sqlite3.Connection, fingerprint: bytes) -> bool:
+    def in_table(self, con: sqlite3.Connection, fingerprint: bytes) -> bool:
         """Is it among the merged ones?"""
+        if self._table_is_empty:
+            return False
         return (
             con.execute("SELECT 1 FROM seen WHERE fingerprint = ?", (fingerprint,)).fetchone()
             is not None
@@ -88,6 +92,7 @@ class SeenTable:
 
     def merge_begins(self) -> None:
         """From now on new ones are kept apart from those that are being merged."""
+        self._table_is_empty = False
         self._merging |= self._recent
         self._recent = set()
 
