@@ -119,9 +119,9 @@ class Concurrency:
             return
         law = self._law
         self._good = min(self._level, float(self._ceiling))
-        if (
-            self._to_pay and self._paid >= self._to_pay
-        ):  # what still failed below the limit is noise
+        if not self._to_pay:
+            self._failures = 0
+        elif self._paid >= self._to_pay:  # what still failed below the limit is noise
             self._score.learn(max(law.failure_noise, 2.0 * self._failures / self._paid))
             self._to_pay, self._paid, self._failures = 0.0, 0, 0
         if (

@@ -246,7 +246,8 @@ class DomainGovernor:
     @property
     def held_until(self) -> float | None:
         """Monotonic time until which nothing is sent, or None."""
-        return self._hold.until_due if self._hold.until_due > -math.inf else None
+        until_due = self._hold.until_due
+        return until_due if until_due > self._last_sent_due else None
 
     @property
     def pace(self) -> float | None:
