@@ -285,6 +285,8 @@ class Overview:
         stats.set_value(names.STAT_EXIT_CODE, int(code))
         stats.set_value(names.STAT_ACCOUNT_OFF, snapshot.account.difference)
         for name, spent in sampler.bottleneck.snapshot().items():
+            if name in {Code.FINISHED, Code.INCOMPLETE}:
+                continue
             stats.set_value(names.STAT_BOTTLENECK % name, spent)
         control.crawler.signals.send_catch_log(EXIT_DECIDED, code=int(code))
 

@@ -7,7 +7,10 @@ all of them.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
+import signal
 import sys
 import threading
 from typing import TYPE_CHECKING, TextIO
@@ -108,7 +111,7 @@ class Frame:
         self._sampler = sampler
         self._plain = plain
         self._key: tuple[int, int, int] = (-1, 0, 0)
-        self._drawn: Group = Group()
+        self.drawn: list[Text] = []
 
     def __rich_console__(self, console: Console, _: ConsoleOptions) -> RenderResult:
         """The lines, made once a snapshot and size."""
@@ -117,8 +120,8 @@ class Frame:
         if snapshot is not None:
             key = (snapshot.seq, width, height)
             if key != self._key:
-                self._key, self._drawn = key, Group(*self.lines(snapshot, width, height))
-        yield self._drawn
+                self._key, self.drawn = key, self.lines(snapshot, width, height)
+        yield Group(*self.drawn)
 
     def lines(self, s: Snapshot, width: int, height: int) -> list[Text]:
         """What is shown in *width* columns and half of *height* lines."""
@@ -335,6 +338,7 @@ class Display:
             transient=True,
             vertical_overflow="crop",
         )
+        self._size = self._console.size
         self._handler: GatheringHandler | None = None
         self._replaced: logging.Handler | None = None
         self._last_seq = -1
@@ -354,12 +358,28 @@ class Display:
             root.addHandler(handler)
             self._handler, self._replaced = handler, old
         self._live.start(refresh=True)
+        with contextlib.suppress(RuntimeError, ValueError, AttributeError, NotImplementedError):
+            # At once, before a log line is printed: later it could not be told what is broken.
+            asyncio.get_running_loop().add_signal_handler(signal.SIGWINCH, self._resized)
         self._sampler.listeners.append(self._refresh)
 
     def _refresh(self, _: Snapshot) -> None:
         if self._handler is not None:
             self._handler.flush()
+        self._resized()
         self._live.refresh()
+
+    def _resized(self) -> None:
+        """If the terminal has another size: take away what it has broken of the old frame."""
+        if self._console.size == self._size:
+            return
+        width = max(1, self._console.size.width)
+        broken = sum((line.cell_len - 1) // width for line in self._frame.drawn if line.cell_len)
+        self._size = self._console.size
+        self._live.stop()
+        if broken:
+            self._console.file.write(f"\x1b[{broken}A\r\x1b[J")
+        self._live.start()
 
     def stop(self) -> None:
         """Take the display away, and put Scrapy's log handler back."""
@@ -370,6 +390,8 @@ class Display:
         if handler is not None:
             handler.flush()
         self._live.stop()
+        with contextlib.suppress(RuntimeError, ValueError, AttributeError, NotImplementedError):
+            asyncio.get_running_loop().remove_signal_handler(signal.SIGWINCH)
         if handler is not None and old is not None:
             root = logging.getLogger()
             root.removeHandler(handler)

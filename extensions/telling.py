@@ -25,7 +25,7 @@ governor_log = logging.getLogger("sluice.governor")
 letters_log = logging.getLogger("sluice.deadletters")
 progress_log = logging.getLogger("sluice.progress")
 
-HELD = {"waiting": "Held", "parked": "Parked", "probing": "Probing", "down": "Unreachable:"}
+HELD = {"waiting": "Held", "parked": "Parked", "probing": "Probing", "down": "Down:"}
 LINES_A_MINUTE = 20
 BETWEEN_CHANGES_S = 10.0
 LONG_HOLD_S = 5.0
@@ -96,7 +96,8 @@ class Telling:
         if state in HELD:
             if before not in HELD:
                 row.hold_since_at = now_at
-            self._held(book, row, now_at)
+            if before not in HELD or state == "parked":
+                self._held(book, row, now_at)
         elif before in HELD:
             since_at, row.hold_since_at = row.hold_since_at, None
             held_s = max(0.0, now_at - (since_at if since_at is not None else now_at))
@@ -133,7 +134,7 @@ class Telling:
             row.why,
             extra={"domain": name, "state": state},
         )
-        verb = {"waiting": "waits", "parked": "parked", "down": "unreachable", "probing": "probed"}
+        verb = {"waiting": "waits", "parked": "parked", "down": "down", "probing": "probed"}
         book.changed(now_at, name, f"{verb[state]}{until}" + (f" ({row.why})" if row.why else ""))
 
     def gate(self, snapshot: Snapshot) -> None:

@@ -215,7 +215,9 @@ class ControlView:
         match cause:
             case Cause.USER_PAUSE:
                 return "paused by hand"
-            case Cause.HOLD | Cause.PARK | Cause.DOWN:
+            case Cause.DOWN:
+                return f"answers {note} only" if note.isdecimal() else note or "no answer"
+            case Cause.HOLD | Cause.PARK:
                 return note or "refused or failed"
             case Cause.PROBE:
                 return f"{note}, one probe at a time" if note else "one probe at a time"
