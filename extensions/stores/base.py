@@ -36,8 +36,10 @@ class StoredRequest:
         payload: The request itself (UTF-8 JSON, made by the codec); the store never looks inside.
         state: Where it stands.
         due_at: Wall-clock seconds before which it must not go; only for `State.DELAYED`.
-        parent: Id of the request whose callback made it; only for `State.HELD`.
+        parent: Id of the request whose callback made it; for `State.HELD`, and where a shared store needs it.
         crashes: How many times a process died while this request was in flight.
+        fingerprint: What it is known by, where it must not be stored twice. Only a store that is shared needs it: whether
+            another process had it already is known there alone.
     """
 
     id: int
@@ -49,14 +51,19 @@ class StoredRequest:
     due_at: float | None = None
     parent: int | None = None
     crashes: int = 0
+    fingerprint: bytes | None = None
 
 
 @dataclass(slots=True)
 class StagedItem:
-    """A result on its way to the sinks: strict JSON text, and the request that it came from (None: from `start()`)."""
+    """A result on its way to the sinks: strict JSON text, and the request that it came from (None: from `start()`).
+
+    `key`, where there is one, names it in databases instead of its row: the same whichever process made it.
+    """
 
     payload: str
     request_id: int | None = None
+    key: int | None = field(default=None, compare=False)
 
 
 @dataclass(slots=True)

@@ -380,6 +380,11 @@ class SqliteJobStore:
             dead=t.dead,
         )
 
+    @property
+    def last_item(self) -> int:
+        """Id of the last result that was committed."""
+        return self._tally.last_item
+
     # --- upkeep -----------------------------------------------------------------------------------
 
     def checkpoint_due(self) -> bool:

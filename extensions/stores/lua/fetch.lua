@@ -1,0 +1,133 @@
+-- One beat of a worker: renew its lease, bury the dead, bring what is due, release, claim, fetch.
+-- ARGV: worker, number, lease (ms), workers a domain, may it bury the dead? crashes that are too many,
+--       domains to claim, rows for a domain that says nothing else, rows in all,
+--       due by (s; '' for this server's own time), rows that may come due,
+--       n, n * (domain to release), n, n * (domain, what its governor knows), n, n * (domain, rows wanted)
+-- Returns: status, what, { time (ms), rows, delayed, held, seen, domains, claims, workers, hungry, next due, reclaimed },
+--          flat id, row ..., flat domain, rows left in its line, what a governor knew of it ('' where it is not new) ...,
+--          flat id, row ... of crashed ones
+
+local w, number, lease_ms, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local may_reclaim, max_crashes = ARGV[5] == '1', tonumber(ARGV[6])
+local claims, usual, room = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+local due_by, due_limit = ARGV[10], tonumber(ARGV[11])
+local at = 11
+local function take() at = at + 1; return ARGV[at] end
+
+local state, what = standing(w)
+if state ~= 'ok' then return { state, what, {}, {}, {}, {} } end
+local now = now_ms()
+call('ZADD', WORKERS, now + lease_ms, w)
+
+local reclaimed = 0
+if may_reclaim then
+  for _, dead in ipairs(call('ZRANGEBYSCORE', WORKERS, '-inf', '(' .. now, 'LIMIT', 0, 1)) do
+    reclaimed = reclaim(dead, most, max_crashes)
+  end
+end
+
+local told = {}
+if due_by == '' then due_by = now / 1000 end
+for _, id in ipairs(call('ZRANGEBYSCORE', DELAYED, '-inf', due_by, 'LIMIT', 0, due_limit)) do
+  call('ZREM', DELAYED, id)
+  local value = call('HGET', K, id)
+  if value then into_line(id, value, told) end
+end
+tell_all(told, most)
+
+for _ = 1, tonumber(take()) do release(take(), w, most) end
+for _ = 1, tonumber(take()) do call('HSET', LEARNED, take(), take()) end
+local wants, order = {}, {}
+for _ = 1, tonumber(take()) do
+  local domain, n = take(), tonumber(take())
+  wants[domain] = n
+  order[#order + 1] = domain
+end
+
+local fresh, got = {}, 0
+if claims > 0 then
+  local offset = 0
+  while got < claims do
+    local some = call('ZRANGE', DOMAINS, offset, offset + claims - 1)
+    if #some == 0 then break end
+    for _, domain in ipairs(some) do
+      local mine, n = claimed_by(domain, w)
+      if mine then
+        offset = offset + 1
+      elseif call('EXISTS', line_of(domain)) == 0 then
+        call('ZREM', DOMAINS, domain)
+      elseif got < claims then
+        claim(domain, w, n, most)
+        if n + 1 < most then offset = offset + 1 end
+        got = got + 1
+        fresh[domain] = call('HGET', LEARNED, domain) or '{}'
+        if not wants[domain] then order[#order + 1] = domain end
+        wants[domain] = wants[domain] or usual
+      end
+    end
+  end
+  if got == 0 then call('SADD', HUNGRY, w) else call('SREM', HUNGRY, w) end
+else
+  call('SREM', HUNGRY, w)
+end
+for _, domain in ipairs(call('SMEMBERS', news_of(w))) do
+  if wants[domain] == nil then
+    wants[domain] = 0 -- only its length: the worker asks when it has room
+    order[#order + 1] = domain
+  end
+end
+call('DEL', news_of(w))
+
+local hand, taken, rows, lines = hand_of(w), {}, {}, {}
+local last = call('HMGET', worker_of(w), 'fetch', 'taken')
+if last[1] == number then
+  -- The reply was lost on the way: what it held is in this worker's hand, and goes again.
+  for id in string.gmatch(last[2], '%S+') do
+    local value = call('HEXISTS', hand, id) == 1 and call('HGET', K, id)
+    if value then
+      taken[#taken + 1] = id
+      rows[#rows + 1] = id
+      rows[#rows + 1] = value
+    end
+  end
+end
+for _, domain in ipairs(order) do
+  local line, n = line_of(domain), math.min(wants[domain], room)
+  if n > 0 then
+    local members = call('ZRANGE', line, 0, n - 1)
+    if #members > 0 then call('ZREMRANGEBYRANK', line, 0, #members - 1) end
+    for _, member in ipairs(members) do
+      local id = string.match(member, ':(%d+)$')
+      local value = call('HGET', K, id)
+      if value then
+        call('HSET', hand, id, '1')
+        taken[#taken + 1] = id
+        rows[#rows + 1] = id
+        rows[#rows + 1] = value
+      end
+    end
+    room = room - #members
+  end
+  lines[#lines + 1] = domain
+  lines[#lines + 1] = tostring(call('ZCARD', line))
+  lines[#lines + 1] = fresh[domain] or ''
+end
+call('HSET', worker_of(w), 'fetch', number, 'taken', table.concat(taken, ' '))
+
+local crashed = {}
+for _, id in ipairs(call('SRANDMEMBER', CRASHED, 100)) do
+  call('SREM', CRASHED, id)
+  local value = call('HGET', K, id)
+  if value then
+    call('HSET', hand, id, '2')
+    crashed[#crashed + 1] = id
+    crashed[#crashed + 1] = value
+  end
+end
+local due = call('ZRANGE', DELAYED, 0, 0, 'WITHSCORES')
+local totals = {
+  tostring(now), tostring(call('HLEN', K)), tostring(call('ZCARD', DELAYED)), call('HGET', JOB, 'held') or '0',
+  tostring(call('SCARD', F)), tostring(call('ZCARD', DOMAINS)), tostring(call('HLEN', CLAIMS)),
+  tostring(call('ZCARD', WORKERS)), tostring(call('SCARD', HUNGRY)), due[2] or '', tostring(reclaimed),
+}
+return { 'ok', '', totals, rows, lines, crashed }
