@@ -139,6 +139,15 @@ def _expressions(name: str, value: Any) -> tuple[str, ...]:
     return tuple(texts)
 
 
+def _frontier(name: str, value: Any) -> str:
+    text = str(value).strip()
+    if text.lower() in {"local", "redis"}:
+        return text.lower()
+    if not text.startswith(("redis://", "rediss://", "unix://")):
+        raise BadSetting(name, value, "give local, redis, or a redis:// URL")
+    return text
+
+
 def _choice(*words: str) -> Callable[[str, Any], str]:
     def read(name: str, value: Any) -> str:
         text = str(value).strip().lower()
@@ -249,6 +258,19 @@ class Config:
         (),
         _expressions,
         "Regular expressions; a page whose first 20,000 characters match one is a ban.",
+    )
+    frontier: str = setting(
+        "local",
+        _frontier,
+        "Where pending requests are: `local` (a file of this process), or `redis` or a `redis://` URL, shared by many workers.",
+    )
+    workers_per_domain: int = setting(
+        1, _whole(1), "Workers of a shared frontier that may ask one domain at the same time."
+    )
+    lease_s: float = setting(
+        30.0,
+        _number(0.5),
+        "A worker of a shared frontier that is silent for so long is taken for dead; others go on with its requests.",
     )
     learned: str | None = setting(
         None,

@@ -31,7 +31,7 @@ from .letters import Letters
 from .lineage import current_lease
 from .policy.delays import Delays
 from .policy.domains import domain_key
-from .policy.frontier import Frontier
+from .policy.frontier import Entry, Frontier
 from .policy.outage import OutageDetector
 from .policy.redact import redact_url
 from .policy.retry import delay_s
@@ -54,11 +54,11 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from .deadletterpost import DeadLetterPost
+    from .distributed import Distributed
     from .domains import Domain, Trouble
     from .leases import Lease
     from .ledger import Ledger
-    from .policy.frontier import Entry
-    from .stores.base import DeadLetter, Recovered
+    from .stores.base import DeadLetter, Recovered, StoredRequest
     from .writer import ResultsWriter
 
 logger = logging.getLogger(__name__)
@@ -140,6 +140,7 @@ class Control:
         self.foreign_filter: BaseDupeFilter | None = None
         self.writer: ResultsWriter | None = None
         self.post: DeadLetterPost | None = None
+        self.shared: Distributed | None = None
         self.tell = Telling(crawler.signals)
         self.letters = Letters(spider=self._spider_name, now_at=self.now_at)
         self._ledger: Ledger | None = None
@@ -237,7 +238,13 @@ class Control:
     @property
     def pending(self) -> int:
         """Known and not handed out: ready, delayed, in memory or on disk."""
-        return self.frontier.pending + len(self.delays)
+        here = self.frontier.pending + len(self.delays)
+        return here if self.shared is None else here + self.shared.arriving
+
+    @property
+    def everywhere(self) -> int:
+        """The same for all workers of a shared frontier together, requests in flight included."""
+        return self.pending if self.shared is None else self.shared.everywhere
 
     def backoff_s(self, attempt: int) -> float:
         """A draw of the delay before retry *attempt*."""
@@ -257,6 +264,8 @@ class Control:
         listed first, does not keep the other domains' seeds out. What is forgiven is at most `FORGIVEN` caps in all.
         """
         pending = self.pending
+        if self.shared is not None:
+            return self.shared.pending_for_gate(automatic=self.config.max_pending is None)
         if self.config.max_pending is not None or pending < self.gate.low:
             return pending
         now = self.now()
@@ -288,6 +297,8 @@ class Control:
 
     def admit(self, entry: Entry, delay_s: float) -> None:
         """Make *entry* pending, in *delay_s* seconds if that is over 0."""
+        if self.shared is not None and self.shared.takes(entry, delay_s):
+            return
         if delay_s > 0:
             self.book.put_off(entry.domain)
             self.stats.inc_value(names.STAT_DELAYED)
@@ -318,6 +329,8 @@ class Control:
         if self.ledger.put(entry, State.PENDING):
             entry.request = None
             self.stats.inc_value(names.STAT_SPILLED)
+            if self.shared is not None:
+                self.shared.given_back(entry)
             return
         # It turns out that it cannot be stored: it stays in memory, beyond the window.
         self.frontier.unspill(entry)
@@ -516,6 +529,19 @@ class Control:
         self.ledger.bury(letter)
         self.ledger.drop(entry)
         self._flush_soon()
+
+    def bury_crashed(self, row: StoredRequest) -> None:
+        """*row* was in flight when too many processes died."""
+        entry = Entry(
+            id=row.id,
+            domain=row.domain,
+            priority=row.priority,
+            rank=row.rank,
+            request=row.payload,
+            stored=True,
+            crashes=row.crashes,
+        )
+        self.bury_entry(entry, "crashed the process", f"{row.crashes} processes died")
 
     def bury_unreadable(self, entry: Entry, error: Unreadable) -> None:
         """The payload of *entry* cannot be read back: keep its bytes and the reason."""

@@ -174,6 +174,8 @@ class Flusher:
         self._uncommitted += len(ended)
         control.keep_book()
         items = ledger.commit()
+        if control.shared is not None:
+            control.shared.committed()
         control.book.results += items
         settled, self._uncommitted = self._uncommitted, 0
         if control.writer is not None:
@@ -183,7 +185,7 @@ class Flusher:
             control.post.committed()
         if control.store_waits:
             control.store_waits = False
-            logger.info("There is room for the job store again; the crawl goes on")
+            logger.info("The job store works again; the crawl goes on")
         refilled = self._refill(now)
         self._housekeeping(now)
         return bool(settled) or refilled
@@ -282,7 +284,7 @@ class Flusher:
     def _store_waits(self, error: StoreError) -> None:
         if not self._control.store_waits:
             self._control.store_waits = True
-            logger.warning("%s Nothing is fetched until there is room", error)
+            logger.warning("%s Nothing is fetched until that is over", error)
         self._arm(FULL_RETRY_S)
 
     def last_commit(self) -> None:

@@ -43,6 +43,7 @@ class Intake:
         self._last_id = first_id
         self._fifo = links_first_in_first_out
         self._start_counts: dict[bytes, int] = {}
+        self._mark: bytes | None = None  # by which the request in hand is known
 
     def take(self, request: Request) -> bool:
         """Take in *request*. False: it is a duplicate, and Scrapy says so with `request_dropped`."""
@@ -57,10 +58,14 @@ class Intake:
                 for name in OF_ONE_REQUEST:
                     request.meta.pop(name, None)
             _keep_filterable(request, parent)
+        self._mark = None
         if self._is_duplicate(request, parent):
             return False
         now = control.now()
         entry = self._entry(request)
+        if control.shared is not None:
+            entry.fingerprint = self._mark
+            entry.parent = lease_id
         if parent is None:
             control.book.seeds += 1
         elif parent.responded:
@@ -69,7 +74,7 @@ class Intake:
             control.book.taken(entry.domain)
             control.bury_entry(entry, "loop", "its callback asked for it again and again")
             return True
-        if control.pending >= control.config.max_pending_on_disk:
+        if control.everywhere >= control.config.max_pending_on_disk:
             control.book.taken(entry.domain)
             control.bury_entry(entry, "overflow", "SLUICE_MAX_PENDING_ON_DISK was reached")
             return True
@@ -106,19 +111,22 @@ class Intake:
                 not control.ledger.durable
                 or parent is not None
                 or names.DEAD_LETTER in request.meta
+                or names.ENTRY in request.meta
             ):
                 return False
             # A seed that a resumed job yields again: the n-th of this run is the n-th of the run before.
             fingerprint = control.fingerprint(request)
             nth = self._start_counts[fingerprint] = self._start_counts.get(fingerprint, 0) + 1
             mark = hashlib.sha1(b"seed %d " % nth + fingerprint, usedforsecurity=False).digest()
+            self._mark = mark
             if not control.ledger.was_seen(mark):
                 return False
         elif control.foreign_filter is not None:
             if not control.foreign_filter.request_seen(request):
                 return False
             control.foreign_filter.log(request, control.spider)
-        elif not control.ledger.was_seen(control.fingerprint(request)):
+        elif not control.ledger.was_seen(fingerprint := control.fingerprint(request)):
+            self._mark = fingerprint
             return False
         else:
             control.log_duplicate(request)

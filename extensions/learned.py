@@ -48,6 +48,13 @@ class Learned:
         """What is remembered of *domain*."""
         return self._known.get(domain)
 
+    def hear(self, domain: str, text: str, now_at: float) -> None:
+        """Take what another worker found of *domain*, as JSON text."""
+        snapshot = _parsed(json.dumps({domain: None}) if not text else f'{{"": {text}}}').get("")
+        at = None if snapshot is None else snapshot.get("at")
+        if snapshot is not None and isinstance(at, (int, float)) and now_at - KEEP_S < at:
+            self._known[domain] = snapshot
+
     def note(self, domain: Domain, now: float, now_at: float) -> None:
         """Remember what the governor of *domain* has found, if it has found anything."""
         if not domain.governor.forgettable(now):

@@ -106,8 +106,9 @@ class Ledger:
                 payload=payload,
                 state=state,
                 due_at=due_at,
-                parent=parent,
+                parent=entry.parent if parent is None else parent,
                 crashes=entry.crashes,
+                fingerprint=entry.fingerprint,
             )
             return True
         row = self._inserts.get(entry.id)

@@ -13,11 +13,15 @@ REPEATS = "sluice_repeats"  # times a callback asked for its own URL again, in a
 FIRST_AT = "sluice_first_at"  # wall-clock seconds of the first failure
 DEAD_LETTER = "sluice_dead_letter"  # id of the dead letter that this request replays
 
+ENTRY = "sluice_entry"  # it came from a queue, where each entry is meant, however often it comes
+
 # Finish reasons beside Scrapy's own.
 REASON_STORE = "store_failed"
 REASON_SINK = "sink_gone"
 REASON_DISK = "disk_full"
 REASON_SCHEDULER = "scheduler_failed"
+REASON_REDIS = "redis_refused"
+REASON_JOB_LOST = "job_lost"
 REASON_STOPPED = "stopped"  # on the status page
 
 # Facts that a job's store keeps beside its rows.
@@ -51,3 +55,7 @@ STAT_BANS = "sluice/bans"
 STAT_BAN_ERRORS = "sluice/ban_rule_errors"
 STAT_RESUMED = "sluice/resumed"
 STAT_POSTPONED = "sluice/retries_postponed"
+STAT_REDIS_AWAY = "sluice/shared/away"
+STAT_FENCED = "sluice/shared/taken_for_dead"
+STAT_LATE_ENDS = "sluice/shared/late_ends"
+STAT_WORKERS = "sluice/shared/workers"

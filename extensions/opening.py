@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import uuid
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import names
 from .commandline import leaves_no_trace
 from .deadletterpost import DeadLetterPost, PostHooks
+from .joining import Opened, open_shared
 from .spiderargs import spider_arguments
 from .stores.deadletters import DeadLetterFile
 from .stores.sinks import SinkGone, make_sinks
@@ -22,19 +22,21 @@ if TYPE_CHECKING:
 
     from .control import Control
     from .ledger import Ledger
-    from .stores.base import JobStore, Recovered
     from .stores.deadletter_rows import Row
 
 STORE_NAME = "job.sqlite"
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A job's store, and what it held."""
+async def open_frontier(control: Control, folder: str | None) -> Opened:
+    """Open the job: a file of this process's own, or, with SLUICE_FRONTIER, Redis.
 
-    store: JobStore
-    durable: bool
-    recovered: Recovered
+    Raises:
+        StoreError: it cannot be used; the message says what would do.
+        BadSetting: a setting of scrapy-redis's that cannot be meant.
+    """
+    if control.config.frontier == "local" or os.environ.get("SCRAPY_CHECK"):
+        return open_store(folder, spider=control.spider.name)
+    return await open_shared(control)
 
 
 def open_store(folder: str | None, *, spider: str) -> Opened:

@@ -27,7 +27,7 @@ from .flush import Flusher
 from .intake import Intake
 from .ledger import Ledger
 from .lineage import current_lease, enter_lease
-from .opening import open_post, open_store, open_writer
+from .opening import open_frontier, open_post, open_writer
 from .policy.frontier import Entry
 from .stores.base import StagedItem, StoreError
 from .stores.deadletters import DeadLetterError
@@ -100,6 +100,8 @@ class Scheduler(BaseScheduler):
         if self._failed or self._flusher is None:
             return False
         waits = control.pending or self._flusher.is_busy
+        if control.shared is not None:
+            waits = waits or control.shared.unfinished
         return bool(waits or (control.post is not None and control.post.has_more))
 
     def enqueue_request(self, request: Request) -> bool:
@@ -191,7 +193,7 @@ class Scheduler(BaseScheduler):
 
     async def _open_job(self, spider: Spider) -> None:
         control = self._control
-        opened = open_store(self._folder, spider=spider.name)
+        opened = await open_frontier(control, self._folder)
         ledger = Ledger(
             store=opened.store,
             durable=opened.durable,
@@ -202,6 +204,7 @@ class Scheduler(BaseScheduler):
             ),
             on_unstorable=control.unstorable,
         )
+        control.shared = opened.shared
         self._flusher = Flusher(control=control, ledger=ledger, fail=self._fail)
         control.open_job(ledger, wake=self._wake, flush_soon=self._flusher.soon)
         self._intake = Intake(
@@ -215,6 +218,11 @@ class Scheduler(BaseScheduler):
         control.writer = await open_writer(control)
         control.post = await open_post(control, self._revive, folder=self._folder)
         self._flusher.open()
+        if opened.shared is not None:
+            opened.shared.carries(
+                items=control.writer is not None, letters=control.post is not None
+            )
+            opened.shared.start()
         self._on_shutdown = add_shutdown_trigger(self._shut_down)
 
     def _take_over(self, recovered: Recovered) -> None:
@@ -223,20 +231,11 @@ class Scheduler(BaseScheduler):
             control.frontier.note_on_disk(
                 backlog.domain, backlog.count, backlog.best_priority, backlog.best_rank
             )
-        if recovered.delayed and recovered.next_due_at is not None:
+        if control.shared is None and recovered.delayed and recovered.next_due_at is not None:
             wait_s = max(0.0, recovered.next_due_at - control.now_at())
             control.delays.note_on_disk(recovered.delayed, control.now() + wait_s)
         for row in recovered.crashed:
-            entry = Entry(
-                id=row.id,
-                domain=row.domain,
-                priority=row.priority,
-                rank=row.rank,
-                request=row.payload,
-                stored=True,
-                crashes=row.crashes,
-            )
-            control.bury_entry(entry, "crashed the process", f"{row.crashes} processes died")
+            control.bury_crashed(row)
         if recovered.resumed:
             control.stats.set_value(names.STAT_RESUMED, control.pending)
             logger.info("Resumed %s with %d requests pending", self._folder, control.pending)
@@ -255,6 +254,8 @@ class Scheduler(BaseScheduler):
             control.foreign_filter.close(reason)
         control.ledger.record("finish_reason", json.dumps(reason))
         await flusher.close()
+        if control.shared is not None:
+            await control.shared.close(reason)
         await run_in_thread(control.ledger.store.close)
 
     def _revive(self, rows: Sequence[Row]) -> None:

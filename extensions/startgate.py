@@ -75,6 +75,6 @@ class StartGate:
 
     def _is_open(self) -> bool:
         control = self._control
-        if control.paused_since_at is not None:
+        if control.paused_since_at is not None or control.store_waits:
             return False
         return control.gate.is_open(control.pending_for_gate()) and not control.results_too_deep()

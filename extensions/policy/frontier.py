@@ -32,6 +32,8 @@ class Entry:
         storable: False for what can only live in memory (lambda callbacks, live objects); it never spills.
         crashes: Processes that died while it was in flight.
         delay_s: Seconds to wait from its parent's end on; only while it is held for its parent.
+        fingerprint: What it is known by, where only a shared store can tell whether it is new.
+        parent: Id of the request that made it, for a shared store.
     """
 
     id: int
@@ -43,6 +45,8 @@ class Entry:
     storable: bool = True
     crashes: int = 0
     delay_s: float = 0.0
+    fingerprint: bytes | None = None
+    parent: int | None = None
 
 
 Key = tuple[int, int]
@@ -92,6 +96,14 @@ class DomainQueue:
                 del self._window[at]
                 return entry
         return None
+
+    def withdraw(self) -> list[Entry]:
+        """Take out all that is stored."""
+        entries = [entry for _, _, entry in self._window if entry.storable]
+        self._window = [key for key in self._window if not key[2].storable]
+        self.on_disk = 0
+        self._bound = None
+        return entries
 
     def note_spilled(self, priority: int, rank: int, count: int = 1) -> None:
         """*count* rows are on disk, none of which comes before the given key (beyond what was known)."""
@@ -207,6 +219,20 @@ class Frontier:
         elif not queue.in_memory:
             del self._queues[domain]
         return entry
+
+    def withdraw(self, domain: str) -> list[Entry]:
+        """Take out all of *domain* that another process can go on with. Returns what was in memory."""
+        queue = self._queues.get(domain)
+        if queue is None:
+            return []
+        before = len(queue)
+        entries = queue.withdraw()
+        self.in_memory -= len(entries)
+        self.pending -= before - len(queue)
+        self._wanting.pop(domain, None)
+        if not len(queue):
+            del self._queues[domain]
+        return entries
 
     def want(self, domain: str) -> None:
         """*domain* still wants its refill."""

@@ -50,6 +50,11 @@ class Turns:
         self._dues[domain] = until_due
         heapq.heappush(self._asleep, (until_due, stamp, domain))
 
+    @property
+    def ready_count(self) -> int:
+        """Domains that could send now, as far as is known."""
+        return len(self._urgency)
+
     def is_ready(self, domain: str) -> bool:
         """Could *domain* send now, as far as is known?"""
         return domain in self._urgency

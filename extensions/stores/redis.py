@@ -162,6 +162,7 @@ class RedisJobStore:
         self.job = ""
         self._client = client
         self._local = local
+        self._requests_key, self._dupefilter_key = requests_key, dupefilter_key
         self._scripts = Scripts(client, requests_key=requests_key, dupefilter_key=dupefilter_key)
         self._lease_ms = int(lease_s * 1000)
         self._lease_s = lease_s
@@ -199,6 +200,22 @@ class RedisJobStore:
             self._local.open()
             self._open = True
         await self.exchange()
+
+    async def flush(self) -> bool:
+        """Forget the job and whatever else is under its keys. False: not while others are at work."""
+        if await self._client.zcount(f"{self._requests_key}:workers", time.time() * 1000, "+inf"):
+            return False
+        await self._client.delete(self._requests_key, self._dupefilter_key)
+        pattern = "".join(f"\\{c}" if c in "*?[]\\^" else c for c in self._requests_key)
+        some: list[Any] = []
+        async for key in self._client.scan_iter(match=f"{pattern}:*", count=1000):
+            some.append(key)
+            if len(some) == 1000:
+                await self._client.delete(*some)
+                some.clear()
+        if some:
+            await self._client.delete(*some)
+        return True
 
     async def _enter(self) -> None:
         note = f"{socket.gethostname()} {os.getpid()}"
@@ -249,17 +266,24 @@ class RedisJobStore:
             resumed=self._existed,
         )
 
-    async def leave(self, *, wipe: bool = False) -> tuple[int, int]:
+    async def leave(self, *, wipe: bool = False, crashed: bool = False) -> tuple[int, int]:
         """Give everything back and go. Returns requests and workers that are left.
 
         Args:
+            crashed: What was in flight counts a crash.
             wipe: Where this is the last worker and nothing is left, forget the job.
         """
         try:
             (reply,) = await self._scripts.run(
                 (
                     "leave",
-                    (self.number, self._workers_per_domain, self._max_crashes, int(wipe)),
+                    (
+                        self.number,
+                        self._workers_per_domain,
+                        self._max_crashes,
+                        int(wipe),
+                        int(crashed),
+                    ),
                 )
             )
             if isinstance(reply, Exception):
@@ -454,9 +478,14 @@ class RedisJobStore:
         return len(self._out)
 
     @property
+    def sends(self) -> bool:
+        """Is there something that may go to Redis now?"""
+        return not self._out.is_empty
+
+    @property
     def has_news(self) -> bool:
         """Is there something for an exchange to do at once?"""
-        return not self._out.is_empty or bool(
+        return (self.sends and not self.full) or bool(
             self.wishes.release or next(self._shelf.wants(len(self._own)), None)
         )
 
@@ -481,9 +510,9 @@ class RedisJobStore:
             Fenced: call `enter_again`.
         """
         calls: list[tuple[str, Sequence[Any]]] = []
-        parcel = self._out.parcel or (
-            self._out.pack_relief() if self.full else None
-        ) or self._out.pack()
+        parcel = (
+            self._out.parcel or (self._out.pack_relief() if self.full else None) or self._out.pack()
+        )
         if parcel is not None:
             calls.append((self._script_for(parcel), self._apply_arguments(parcel)))
         wanted = dict(self._shelf.wants(len(self._own)))
@@ -596,7 +625,15 @@ class RedisJobStore:
         _, _, totals, rows, lines, crashed = reply
         numbers = [_text(part) for part in totals]
         self.totals = Totals(
-            *(int(n) for n in numbers[1:9]), float(numbers[9]) if numbers[9] else None
+            rows=int(numbers[1]),
+            delayed=int(numbers[2]),
+            held=int(numbers[3]),
+            seen=int(numbers[4]),
+            unclaimed=int(numbers[5]),
+            claims=int(numbers[6]),
+            workers=int(numbers[7]),
+            hungry=int(numbers[8]),
+            next_due_at=float(numbers[9]) if numbers[9] else None,
         )
         for domain, left, learned in _by(3, lines):
             name = domain.decode()
@@ -607,9 +644,7 @@ class RedisJobStore:
         new = self._shelf.put(read_row(id_, value) for id_, value in _by(2, rows))
         for domain, fetched in new.items():
             first = fetched[0]
-            self.events.backlog(
-                DomainBacklog(domain, len(fetched), first.priority, first.rank)
-            )
+            self.events.backlog(DomainBacklog(domain, len(fetched), first.priority, first.rank))
         if crashed:
             found = [read_row(id_, value) for id_, value in _by(2, crashed)]
             for row in found:

@@ -81,7 +81,7 @@ class Scripts:
     async def _send(self, calls: Sequence[tuple[str, Sequence[Argument]]]) -> list[Any]:
         pipeline = self._client.pipeline(transaction=False)
         for name, arguments in calls:
-            pipeline.evalsha(self._digests[name], 2, *self._keys, *arguments)  # type: ignore[arg-type]
+            pipeline.evalsha(self._digests[name], 2, *self._keys, *arguments)
         return await pipeline.execute(raise_on_error=False)
 
 

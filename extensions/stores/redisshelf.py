@@ -83,9 +83,7 @@ class Shelf:
 
     def peek(self, domain: str) -> list[StoredRequest]:
         """The rows of *domain*, in order."""
-        return sorted(
-            self._rows.get(domain, {}).values(), key=lambda r: (-r.priority, r.rank)
-        )
+        return sorted(self._rows.get(domain, {}).values(), key=lambda r: (-r.priority, r.rank))
 
     def drop(self, id_: int) -> StoredRequest | None:
         """Take one row away."""

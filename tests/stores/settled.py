@@ -107,5 +107,5 @@ class SettledRedisStore:
 
     async def _close(self) -> None:
         assert self._store is not None
-        await self._store.leave()
+        await self._store.leave(crashed=True)
         self._store.close()

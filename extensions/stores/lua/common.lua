@@ -125,19 +125,24 @@ local function leave_parent(w, id, where)
   if parent and call('LREM', K .. ':kids:' .. w .. ':' .. parent, 1, id) == 1 then call('HINCRBY', JOB, 'held', -1) end
 end
 
--- Give back what a dead or leaving worker has. Rows that were sent count one crash. Returns how many rows came back.
-local function reclaim(w, most, max_crashes)
+-- Give back what a dead or leaving worker has. Rows that were sent count one crash; only one that was sent alone can come to
+-- the last that it is allowed, since a death takes all that is in flight with it. Returns how many rows came back.
+local function reclaim(w, most, max_crashes, crashed)
   local told, back = {}, 0
   for _, parent in ipairs(call('SMEMBERS', K .. ':parents:' .. w)) do children(w, parent, false, told) end
-  local hand = call('HGETALL', hand_of(w))
+  local hand, sent = call('HGETALL', hand_of(w)), 0
+  for i = 2, #hand, 2 do
+    if hand[i] == '2' then sent = sent + 1 end
+  end
   for i = 1, #hand, 2 do
     local id, value = hand[i], call('HGET', K, hand[i])
     if value then
       back = back + 1
       local crashes = 0
-      if hand[i + 1] == '2' then
+      if hand[i + 1] == '2' and crashed then
         local domain, priority, rank, old = head(value)
         crashes = tonumber(old) + 1
+        if sent > 1 and max_crashes > 1 then crashes = math.max(crashes - 1, math.min(crashes, max_crashes - 1)) end
         local _, stop = string.find(value, '\n', 1, true)
         value = domain .. '\t' .. priority .. '\t' .. rank .. '\t' .. crashes .. '\n' .. string.sub(value, stop + 1)
         call('HSET', K, id, value)

@@ -22,7 +22,7 @@ call('ZADD', WORKERS, now + lease_ms, w)
 local reclaimed = 0
 if may_reclaim then
   for _, dead in ipairs(call('ZRANGEBYSCORE', WORKERS, '-inf', '(' .. now, 'LIMIT', 0, 1)) do
-    reclaimed = reclaim(dead, most, max_crashes)
+    reclaimed = reclaim(dead, most, max_crashes, true)
   end
 end
 

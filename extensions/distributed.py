@@ -1,0 +1,390 @@
+"""One crawl on many workers: this worker's part of a frontier that is in Redis.
+
+The rule it keeps: a request is in this worker's window only while its domain is this worker's; so the governor needs to know
+of no other. What comes in goes to Redis first, since only there is it known whether somebody had it; it comes back at once,
+without being read again, when it is this worker's to fetch.
+
+Nothing here waits on the event loop's time: one task exchanges batches with Redis, and its failures are waited out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from scrapy import signals
+
+from . import names
+from .stores.base import State, StoreBroken, StoreError, StoreTooNew
+from .stores.redis import Fenced, JobLost
+from .stores.redisscripts import RedisRefused
+
+if TYPE_CHECKING:
+    from scrapy import Request
+
+    from .control import Control
+    from .policy.frontier import Entry
+    from .stores.base import DomainBacklog, StoredRequest
+    from .stores.redis import RedisJobStore
+
+logger = logging.getLogger(__name__)
+
+IDLE_S = 1.0
+"""How often an idle worker asks: one command a second, and new work is seen within one."""
+BUSY_S = 0.02
+"""Least time between two exchanges of a worker that could use more domains than it has."""
+HOUSEKEEPING_S = 1.0
+RETRY_BASE_S, RETRY_CAP_S = 0.1, 2.0
+RELEASE_AFTER_S = 5.0
+"""An idle domain is kept so long: its next worker would not know when it was last asked."""
+MAX_DOMAINS = 5000
+CLOSE_S = 10.0
+SOON_BELOW = 64
+"""With fewer requests in the window than this, a new one does not wait for the usual flush."""
+
+
+class Distributed:
+    """This worker's part. One for each crawl with a shared frontier.
+
+    Args:
+        control: The crawl's control room.
+        store: Connected.
+        persist: Keep the job in Redis after its end.
+    """
+
+    def __init__(self, *, control: Control, store: RedisJobStore, persist: bool) -> None:
+        self.store = store
+        self.away_since_at: float | None = None
+        self.trouble = ""  # what Redis's failure said, while it lasts
+        self._control = control
+        self._persist = persist
+        self._arriving: dict[int, Entry] = {}
+        self._arriving_of: dict[str, int] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._news = asyncio.Event()
+        self._failures = 0
+        self._failed = False
+        self._housekeeping_due = 0.0
+        self._idle_since: dict[str, float] = {}
+        self._said: dict[str, str] = {}  # what was last said of domains' limits
+        self._learned_due = 0.0
+        store.events.arrived = self._arrived
+        store.events.passed_on = self._passed_on
+        store.events.duplicate = self._duplicate
+        store.events.backlog = self._backlog
+        store.events.crashed = self._crashed
+        store.events.learned = self._learned
+
+    def carries(self, *, items: bool, letters: bool) -> None:
+        """Are there sinks, and a dead-letter file, for which a request's end must wait?"""
+        self.store.delivers_items, self.store.delivers_letters = items, letters
+
+    def start(self) -> None:
+        """Begin to exchange."""
+        self._task = asyncio.get_running_loop().create_task(self._work(), name="redis")
+
+    # -- what the scheduler asks -----------------------------------------------------------------
+
+    @property
+    def arriving(self) -> int:
+        """Requests that are on their way to Redis, and not yet known to be new."""
+        return len(self._arriving)
+
+    @property
+    def everywhere(self) -> int:
+        """Requests that are known and not acknowledged, all workers together."""
+        return self.store.totals.rows + len(self._arriving)
+
+    def pending_for_gate(self, *, automatic: bool) -> int:
+        """What counts against this worker's start gate: all that is known, or its share of it where it sizes the gate."""
+        share = max(1, self.store.totals.workers) if automatic else 1
+        return self.everywhere // share
+
+    @property
+    def unfinished(self) -> bool:
+        """May there be more to do, here or for others, of which this worker may yet get some?"""
+        if self._failed:
+            return False
+        store = self.store
+        return bool(store.totals.rows or store.waiting or self._control.ledger.waits)
+
+    def takes(self, entry: Entry, delay_s: float) -> bool:
+        """Take *entry* on its way to Redis. False: it is this worker's already, or cannot be stored."""
+        ledger = self._control.ledger
+        if not entry.storable:
+            return False
+        if delay_s > 0:
+            due_at = self._control.now_at() + delay_s
+            if not ledger.put(entry, State.DELAYED, due_at=due_at):
+                return False
+            self._control.stats.inc_value(names.STAT_DELAYED)
+            self._control.book.taken(entry.domain, -1)
+            return True
+        if self.store.in_hand(entry.id):
+            return False
+        if not ledger.put(entry, State.WINDOW if self._has_room(entry) else State.PENDING):
+            return False
+        self._arriving[entry.id] = entry
+        self._arriving_of[entry.domain] = self._arriving_of.get(entry.domain, 0) + 1
+        if self._control.frontier.in_memory < SOON_BELOW:
+            self._control.flush_soon()
+        return True
+
+    def given_back(self, entry: Entry) -> None:
+        """*entry* did not fit into the window: others may have it."""
+        self._control.book.taken(entry.domain, -1)
+
+    def committed(self) -> None:
+        """The ledger has handed over a batch."""
+        self._news.set()
+
+    def _has_room(self, entry: Entry) -> bool:
+        frontier = self._control.frontier
+        queue = frontier.get(entry.domain)
+        here = 0 if queue is None else len(queue)
+        return here + self._arriving_of.get(entry.domain, 0) < frontier.share()
+
+    # -- what Redis says -------------------------------------------------------------------------
+
+    def _take_arriving(self, ids: list[int]) -> list[Entry]:
+        entries = []
+        for id_ in ids:
+            entry = self._arriving.pop(id_, None)
+            if entry is None:
+                continue
+            left = self._arriving_of[entry.domain] - 1
+            if left:
+                self._arriving_of[entry.domain] = left
+            else:
+                del self._arriving_of[entry.domain]
+            entries.append(entry)
+        return entries
+
+    def _arrived(self, ids: list[int]) -> None:
+        control = self._control
+        for entry in self._take_arriving(ids):
+            control.admit(entry, 0.0)
+        control.wake_soon()
+
+    def _passed_on(self, ids: list[int]) -> None:
+        for entry in self._take_arriving(ids):
+            self._control.book.taken(entry.domain, -1)
+            entry.request = None
+
+    def _duplicate(self, ids: list[int]) -> None:
+        control = self._control
+        for entry in self._take_arriving(ids):
+            control.book.taken(entry.domain, -1)
+            self._report_duplicate(entry.request)
+
+    def _report_duplicate(self, request: Request) -> None:
+        control = self._control
+        control.stats.inc_value(names.STAT_DUPLICATES)
+        control.log_duplicate(request)
+        control.crawler.signals.send_catch_log(
+            signals.request_dropped, request=request, spider=control.spider
+        )
+
+    def _backlog(self, backlog: DomainBacklog) -> None:
+        control = self._control
+        control.book.taken(backlog.domain, backlog.count)
+        control.frontier.note_on_disk(
+            backlog.domain, backlog.count, backlog.best_priority, backlog.best_rank
+        )
+        control.flush_soon()
+
+    def _crashed(self, rows: list[StoredRequest]) -> None:
+        for row in rows:
+            self._control.book.taken(row.domain)
+            self._control.bury_crashed(row)
+
+    def _learned(self, domain: str, text: str) -> None:
+        control = self._control
+        control.learned.hear(domain, text, control.now_at())
+
+    # -- the task --------------------------------------------------------------------------------
+
+    async def _work(self) -> None:
+        while not self._failed:
+            wait_s = await self._beat()
+            if wait_s <= 0:
+                await asyncio.sleep(0)
+                continue
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wait_for_news(), wait_s)
+
+    async def _wait_for_news(self) -> None:
+        if self._failures:
+            await asyncio.sleep(RETRY_CAP_S)
+        await self._news.wait()
+
+    async def _beat(self) -> float:
+        """One exchange. Returns how long to wait for the next, if nothing happens."""
+        self._news.clear()
+        self._wish()
+        before = self.store.totals.rows
+        try:
+            await self.store.exchange()
+        except Fenced as error:
+            await self._start_again(error)
+            return 0.0
+        except (RedisRefused, JobLost) as error:
+            self._give_up(error)
+            return 0.0
+        except StoreError as error:
+            return self._wait_out(error)
+        except Exception:
+            logger.exception("The exchange with Redis failed; the crawl is closed")
+            self._give_up(StoreBroken("the exchange with Redis failed"))
+            return 0.0
+        self._back()
+        if before and not self.store.totals.rows:
+            self._control.wake_soon()
+        if self.store.has_news:
+            return 0.0
+        if self.store.wishes.domains and self.store.totals.unclaimed:
+            return BUSY_S
+        return self._until_due(IDLE_S)
+
+    def _until_due(self, most_s: float) -> float:
+        due_at = self.store.totals.next_due_at
+        return most_s if due_at is None else min(most_s, max(BUSY_S, due_at - time.time()))
+
+    def _wish(self) -> None:
+        """How many more domains could this worker use?"""
+        control, wishes = self._control, self.store.wishes
+        concurrency = control.crawler.settings.getint("CONCURRENT_REQUESTS")
+        free = concurrency - control.ledger.in_flight
+        ready = control.turns.ready_count
+        most = min(free - ready, MAX_DOMAINS - len(self.store.domains))
+        wishes.domains = 0 if control.stopping else max(0, most)
+        now = control.now()
+        if now >= self._housekeeping_due:
+            self._housekeeping_due = now + HOUSEKEEPING_S
+            self._release_idle(now)
+            self._tell_learned(now)
+
+    def _release_idle(self, now: float) -> None:
+        control, store = self._control, self.store
+        for domain in store.domains:
+            if self._is_busy(domain):
+                self._idle_since.pop(domain, None)
+                continue
+            since = self._idle_since.setdefault(domain, now)
+            if now - since >= max(RELEASE_AFTER_S, control.min_delay_s(domain)):
+                store.wishes.release.append(domain)
+        for domain in store.wishes.release:
+            self._idle_since.pop(domain, None)
+            self._said.pop(domain, None)
+
+    def _is_busy(self, domain: str) -> bool:
+        control = self._control
+        record = control.domains.find(domain)
+        return bool(
+            domain in control.frontier
+            or domain in self._arriving_of
+            or self.store.line(domain)
+            or (record is not None and control.is_busy(record))
+        )
+
+    def _tell_learned(self, now: float) -> None:
+        """What the governors found outlives this worker, however it ends."""
+        if now < self._learned_due:
+            return
+        self._learned_due = now + self.store.lease_s / 6
+        control = self._control
+        for domain in self.store.domains:
+            record = control.domains.find(domain)
+            if record is None or record.governor.forgettable(now):
+                continue
+            text = json.dumps({**record.governor.snapshot(), "at": round(control.now_at())})
+            if self._said.get(domain) != text:
+                self._said[domain] = self.store.wishes.learned[domain] = text
+
+    # -- trouble ---------------------------------------------------------------------------------
+
+    def _wait_out(self, error: StoreError) -> float:
+        self._failures += 1
+        if self.away_since_at is None:
+            self.away_since_at = time.time()
+            self._control.stats.inc_value(names.STAT_REDIS_AWAY)
+        if str(error) != self.trouble:
+            self.trouble = str(error)
+            logger.warning("%s What is in hand goes on; it is tried again", error)
+        return float(min(RETRY_CAP_S, RETRY_BASE_S * 2 ** min(self._failures, 10)))
+
+    def _back(self) -> None:
+        self._failures = 0
+        control, store = self._control, self.store
+        control.stats.set_value(names.STAT_LATE_ENDS, store.refused)
+        control.stats.set_value(names.STAT_WORKERS, store.totals.workers)
+        if store.full:
+            self._wait_out(StoreError("Redis is full (maxmemory): new requests wait here."))
+            return
+        if self.away_since_at is not None:
+            away_s = time.time() - self.away_since_at
+            logger.info("Redis works again after %.1f s", away_s)
+            self.away_since_at, self.trouble = None, ""
+
+    async def _start_again(self, error: StoreError) -> None:
+        """Others have what was this worker's. What is in flight goes on; its end will not count."""
+        control = self._control
+        logger.warning("%s It goes on as a new worker; what it held is fetched by others", error)
+        control.stats.inc_value(names.STAT_FENCED)
+        for name in [name for name, _ in control.frontier.domains()]:
+            for entry in control.frontier.withdraw(name):
+                control.book.taken(entry.domain, -1)
+            control.turns.forget(name)
+            control.stand_in_line(name)
+        try:
+            self.store.refused += await self.store.enter_again()
+        except (RedisRefused, StoreTooNew, JobLost) as broken:
+            self._give_up(broken)
+        except StoreError as away:
+            self._wait_out(away)
+
+    def _give_up(self, error: StoreError) -> None:
+        self._failed = True
+        self._control.store_waits = True
+        reason = names.REASON_JOB_LOST if isinstance(error, JobLost) else names.REASON_REDIS
+        self._control.close_spider(reason, str(error))
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    async def close(self, reason: str) -> None:
+        """Hand over what is left, within a bound, and go."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        control, store = self._control, self.store
+        store.wishes.domains = 0
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                while not self._failed and await self._hand_over():
+                    await asyncio.sleep(RETRY_BASE_S if self._failures else 0)
+                wipe = reason == "finished" and not self._persist
+                rows, workers = await store.leave(wipe=wipe)
+        except (StoreError, TimeoutError) as error:
+            logger.warning(
+                "Left Redis without a word (%s): what was in hand comes back when the lease ends",
+                str(error) or f"no answer in {CLOSE_S:g} s",
+            )
+        else:
+            control.stats.set_value(names.STAT_PENDING_LEFT, rows)
+            logger.info("Left the job in Redis: %d requests and %d workers stay", rows, workers)
+
+    async def _hand_over(self) -> bool:
+        """One exchange of the last ones. Returns whether another is needed."""
+        try:
+            await self.store.exchange()
+        except (RedisRefused, JobLost, Fenced):
+            raise
+        except StoreError:
+            self._failures += 1
+            return True
+        self._failures = 0
+        return self.store.waiting > 0 and self.store.sends

@@ -1,0 +1,110 @@
+"""scrapy-redis's settings, read once: where Redis is, and under which keys the crawl lies there.
+
+The rule it keeps: what scrapy-redis takes is taken here too, or refused by name. A project moves over by one setting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import Sentinel
+from redis.backoff import NoBackoff
+
+from .config import BadSetting
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+TIMEOUT_S = 10.0
+"""For an answer, where REDIS_PARAMS gives no `socket_timeout`: longer than a slow link, shorter than a lease."""
+_OURS = ("encoding", "decode_responses", "retry_on_timeout", "retry")
+"""Of REDIS_PARAMS: this program reads bytes, and tries again by its own rules."""
+_SCHEMES = ("redis://", "rediss://", "unix://")
+
+
+@dataclass(frozen=True, slots=True)
+class RedisSettings:
+    """Where a shared crawl is.
+
+    Attributes:
+        url: None: `params` say it.
+        params: For redis-py.
+        requests_key, dupefilter_key: With the spider's name in them.
+        persist: Keep the job after its end.
+        flush_on_start: Forget what an earlier crawl has left.
+    """
+
+    url: str | None
+    params: dict[str, Any]
+    requests_key: str
+    dupefilter_key: str
+    persist: bool
+    flush_on_start: bool
+
+    @classmethod
+    def from_settings(cls, settings: BaseSettings, *, spider: str, frontier: str) -> Self:
+        """Read them.
+
+        Args:
+            settings: The crawl's.
+            spider: Name of the spider.
+            frontier: SLUICE_FRONTIER: ``redis``, or a URL that wins over REDIS_URL.
+
+        Raises:
+            BadSetting: one that cannot be meant, or that only a blocking client could do.
+        """
+        params = dict(settings.getdict("REDIS_PARAMS"))
+        if "redis_cls" in params:
+            raise BadSetting(
+                "REDIS_PARAMS",
+                params["redis_cls"],
+                "remove redis_cls: the client here is redis.asyncio's. For sentinels give"
+                " sentinels=[(host, port), ...] and service_name",
+            )
+        for name in _OURS:
+            params.pop(name, None)
+        for name in ("HOST", "PORT", "DB"):
+            if settings.get(f"REDIS_{name}"):
+                params[name.lower()] = settings[f"REDIS_{name}"]
+        url = frontier if frontier.startswith(_SCHEMES) else settings.get("REDIS_URL")
+        url = params.pop("url", None) if url is None else url
+        keys = {"spider": spider, "name": spider}
+        return cls(
+            url=url,
+            params=params,
+            requests_key=_key(settings, "SCHEDULER_QUEUE_KEY", "%(spider)s:requests", keys),
+            dupefilter_key=_key(
+                settings, "SCHEDULER_DUPEFILTER_KEY", "%(spider)s:dupefilter", keys
+            ),
+            persist=settings.getbool("SCHEDULER_PERSIST"),
+            flush_on_start=settings.getbool("SCHEDULER_FLUSH_ON_START"),
+        )
+
+    def client(self) -> Redis:
+        """A client, not yet connected."""
+        params = {
+            "socket_timeout": TIMEOUT_S,
+            "socket_connect_timeout": TIMEOUT_S,
+            "retry": Retry(NoBackoff(), 0),
+            "client_name": "sluice",
+            **self.params,
+        }
+        if "sentinels" in params:
+            sentinels, service = params.pop("sentinels"), params.pop("service_name", "mymaster")
+            sentinel: Any = Sentinel
+            client: Redis = sentinel(sentinels, **params).master_for(service)
+            return client
+        if self.url is not None:
+            return Redis.from_url(self.url, **params)
+        return Redis(**params)
+
+
+def _key(settings: BaseSettings, name: str, default: str, values: dict[str, str]) -> str:
+    pattern = settings.get(name) or default
+    try:
+        return str(pattern) % values
+    except (KeyError, ValueError, TypeError) as error:
+        raise BadSetting(name, pattern, f"only %(spider)s may stand in it ({error})") from None
