@@ -262,7 +262,7 @@ class Config:
     frontier: str = setting(
         "local",
         _frontier,
-        "Where pending requests are: `local` (a file of this process), or `redis` or a `redis://` URL, shared by many workers.",
+        "Where pending requests are: `local` (a file of this process); `redis` or a `redis://` URL: shared by many workers.",
     )
     workers_per_domain: int = setting(
         1, _whole(1), "Workers of a shared frontier that may ask one domain at the same time."

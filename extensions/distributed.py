@@ -364,7 +364,9 @@ class Distributed:
         store.wishes.domains = 0
         try:
             async with asyncio.timeout(CLOSE_S):
-                while not self._failed and await self._hand_over():
+                while not self._failed:
+                    if not await self._hand_over():
+                        break
                     await asyncio.sleep(RETRY_BASE_S if self._failures else 0)
                 wipe = reason == "finished" and not self._persist
                 rows, workers = await store.leave(wipe=wipe)

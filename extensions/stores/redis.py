@@ -51,6 +51,7 @@ MAX_BUFFER: Final = 20_000
 KNOWN_SEEN: Final = 65_536
 """Fingerprints remembered here, so that a link to a page's own navigation costs nothing."""
 DUE_AT_ONCE: Final = 500
+FLUSH_KEYS: Final = 1000
 MAX_CRASHES: Final = 3
 
 
@@ -144,7 +145,8 @@ class RedisJobStore:
         Args:
             client: From redis-py; closed by `leave`.
             local: Where results and dead letters wait; opened and closed here.
-            requests_key, dupefilter_key: scrapy-redis's two keys, with the spider's name in them.
+            requests_key: scrapy-redis's key for what is pending, with the spider's name in it.
+            dupefilter_key: Its key for what was seen.
             lease_s: A worker that is silent for so long is taken for dead.
             window: Rows that may be fetched ahead.
             workers_per_domain: How many may share one.
@@ -208,9 +210,9 @@ class RedisJobStore:
         await self._client.delete(self._requests_key, self._dupefilter_key)
         pattern = "".join(f"\\{c}" if c in "*?[]\\^" else c for c in self._requests_key)
         some: list[Any] = []
-        async for key in self._client.scan_iter(match=f"{pattern}:*", count=1000):
+        async for key in self._client.scan_iter(match=f"{pattern}:*", count=FLUSH_KEYS):
             some.append(key)
-            if len(some) == 1000:
+            if len(some) == FLUSH_KEYS:
                 await self._client.delete(*some)
                 some.clear()
         if some:
