@@ -107,7 +107,11 @@ class Control:
         self.draw = draw
         self.stats = crawler.stats
         self.held_in_memory = HELD_IN_MEMORY
-        self.politeness = Politeness(settings=crawler.settings, draw=draw)
+        self.politeness = Politeness(
+            settings=crawler.settings,
+            draw=draw,
+            workers=1 if config.frontier == "local" else config.workers_per_domain,
+        )
         self._debug_filter = crawler.settings.getbool("DUPEFILTER_DEBUG")
         self._logged_filter = False
         self.learned = Learned(file=None if leaves_no_trace() else config.learned)

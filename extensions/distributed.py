@@ -181,8 +181,10 @@ class Distributed:
             control.book.taken(entry.domain, -1)
             self._report_duplicate(entry.request)
 
-    def _report_duplicate(self, request: Request) -> None:
+    def _report_duplicate(self, request: Request | bytes) -> None:
         control = self._control
+        if isinstance(request, bytes):
+            request = control.ledger.codec.decode(request)
         control.stats.inc_value(names.STAT_DUPLICATES)
         control.log_duplicate(request)
         control.crawler.signals.send_catch_log(
@@ -275,7 +277,7 @@ class Distributed:
                 self._idle_since.pop(domain, None)
                 continue
             since = self._idle_since.setdefault(domain, now)
-            if now - since >= max(RELEASE_AFTER_S, control.min_delay_s(domain)):
+            if now - since >= max(RELEASE_AFTER_S, control.politeness.min_delay_s(domain)):
                 store.wishes.release.append(domain)
         for domain in store.wishes.release:
             self._idle_since.pop(domain, None)

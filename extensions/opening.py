@@ -34,7 +34,7 @@ async def open_frontier(control: Control, folder: str | None) -> Opened:
         StoreError: it cannot be used; the message says what would do.
         BadSetting: a setting of scrapy-redis's that cannot be meant.
     """
-    if control.config.frontier == "local" or os.environ.get("SCRAPY_CHECK"):
+    if control.config.frontier == "local" or leaves_no_trace():
         return open_store(folder, spider=control.spider.name)
     return await open_shared(control)
 

@@ -26,10 +26,14 @@ class Politeness:
     Args:
         settings: The crawl's.
         draw: Uniform draws from [0, 1).
+        workers: That may ask one domain at the same time: each keeps to its share.
     """
 
-    def __init__(self, *, settings: BaseSettings, draw: Callable[[], float]) -> None:
+    def __init__(
+        self, *, settings: BaseSettings, draw: Callable[[], float], workers: int = 1
+    ) -> None:
         self._draw = draw
+        self._workers = workers
         self._total = settings.getint("CONCURRENT_REQUESTS") or UNLIMITED
         self._ceiling = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN") or UNLIMITED
         self._delay_s = settings.getfloat("DOWNLOAD_DELAY")
@@ -41,11 +45,12 @@ class Politeness:
     def ceiling(self, domain: str) -> int:
         """Requests that *domain* may have in flight, at least 1."""
         own = int(self._slots.get(domain, {}).get("concurrency", self._ceiling)) or UNLIMITED
-        return max(1, min(own, self._total))
+        return max(1, min(own // self._workers, self._total))
 
     def min_delay_s(self, domain: str) -> float:
         """Seconds between two requests to *domain*, before jitter."""
-        return max(0.0, float(self._slots.get(domain, {}).get("delay", self._delay_s)))
+        delay_s = float(self._slots.get(domain, {}).get("delay", self._delay_s))
+        return max(0.0, delay_s * self._workers)
 
     def set_floors(self, domain: str, governor: DomainGovernor) -> None:
         """Tell the new *governor* of *domain* what robots.txt asked for."""
@@ -63,7 +68,7 @@ class Politeness:
 
     def note_robots(self, domain: str, parser: RobotParser, agent: str) -> float:
         """Take the Crawl-delay or Request-rate of *domain*'s robots.txt. Returns its seconds, 0 for none."""
-        delay_s = _crawl_delay_s(parser, agent)
+        delay_s = _crawl_delay_s(parser, agent) * self._workers
         if delay_s > 0.0:
             self._crawl_delays[domain] = delay_s
         return delay_s
