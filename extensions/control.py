@@ -10,7 +10,7 @@ import json
 import logging
 import random
 import time
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from scrapy import Request, signals
 from scrapy.exceptions import NotConfigured
@@ -18,28 +18,23 @@ from scrapy.utils.asyncio import run_in_thread
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.misc import build_from_crawler, load_object
 
-from . import compat, letters, names
+from . import compat, names
 from .book import Book
-from .codec import Unreadable, Unserialisable
 from .commandline import leaves_no_trace
 from .config import Config
 from .domains import Domains
+from .graves import Graves
 from .learned import Learned
-from .leases import ErrbackRecorder
 from .ledger import HELD_IN_MEMORY
-from .letters import Letters
-from .lineage import current_lease
 from .policy.delays import Delays
 from .policy.domains import domain_key
-from .policy.frontier import Entry, Frontier
+from .policy.frontier import Frontier
 from .policy.outage import OutageDetector
-from .policy.redact import redact_url
 from .policy.retry import delay_s
+from .policy.seedgate import SeedGate
 from .policy.turns import Turns
-from .policy.watermarks import Watermarks
 from .politeness import Politeness
 from .stores.base import State
-from .stores.deadletter_rows import settled
 from .strays import Strays
 from .telling import Telling
 
@@ -51,24 +46,19 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.dupefilters import BaseDupeFilter
     from scrapy.robotstxt import RobotParser
-    from twisted.python.failure import Failure
 
     from .deadletterpost import DeadLetterPost
     from .distributed import Distributed
-    from .domains import Domain, Trouble
+    from .domains import Domain
     from .leases import Lease
     from .ledger import Ledger
-    from .stores.base import DeadLetter, Recovered, StoredRequest
+    from .policy.frontier import Entry
+    from .stores.base import Recovered
     from .writer import ResultsWriter
 
 logger = logging.getLogger(__name__)
 
 STOCK_FILTER = "scrapy.dupefilters.RFPDupeFilter"
-
-FORGIVEN = 3
-"""Automatic caps that blocked domains' seeds may take beyond the cap: they wait on disk, at some 500 bytes each."""
-EXCESS_S = 0.25
-"""How long a sum over all domains holds: it costs some 100 microseconds for a thousand."""
 
 SENTINEL = Request("data:,sluice", dont_filter=True)
 """Recognised by identity: crawling it only has the engine ask the scheduler."""
@@ -126,10 +116,9 @@ class Control:
         self.delays = Delays(window=config.memory_window)
         self.turns = Turns()
         self.outage = OutageDetector()
-        self.gate = Watermarks(cap=config.max_pending)
-        self._told_unstorable: set[str] = set()
-        self._excess = 0
-        self._excess_due = 0.0
+        self.gate = SeedGate(
+            cap=config.max_pending, frontier=self.frontier, delays=self.delays, turns=self.turns
+        )
         self.book = Book()
         self._kept_totals = ""
         self.given_back = 0  # requests in flight at the end: they are pending again, on disk
@@ -146,7 +135,7 @@ class Control:
         self.post: DeadLetterPost | None = None
         self.shared: Distributed | None = None
         self.tell = Telling(crawler.signals)
-        self.letters = Letters(spider=self._spider_name, now_at=self.now_at)
+        self.graves = Graves(self)
         self._ledger: Ledger | None = None
         self._wake: Callable[[], None] = lambda: None
         self._flush_soon: Callable[[], None] = lambda: None
@@ -159,10 +148,7 @@ class Control:
             raise NotConfigured
         control = cls(crawler=crawler, config=config)
         connect = crawler.signals.connect
-        connect(control.response_received, signals.response_received)
-        connect(control.spider_error, signals.spider_error)
-        connect(control.item_error, signals.item_error)
-        connect(control.item_dropped, signals.item_dropped)
+        control.graves.listen(crawler.signals)
         connect(control.robots_parsed, signals.robots_parsed)
         connect(control.engine_stopping, signals.spider_closed)
         return control
@@ -187,9 +173,6 @@ class Control:
         if self.crawler.spider is None:
             raise RuntimeError("the spider is not made yet")
         return self.crawler.spider
-
-    def _spider_name(self) -> str:
-        return self.spider.name
 
     @property
     def is_open(self) -> bool:
@@ -261,28 +244,12 @@ class Control:
             return False
         return not self.writer.room_for(len(self.ledger.leases), self.ledger.staged)
 
-    def pending_for_gate(self) -> int:
-        """What counts against the start gate: all that is pending, where the user gave a number.
-
-        With the automatic cap a domain that cannot send now counts with its share only, so that one slow or held domain,
-        listed first, does not keep the other domains' seeds out. What is forgiven is at most `FORGIVEN` caps in all.
-        """
-        pending = self.pending
+    def seeds_may_come(self) -> bool:
+        """Is the start gate open? Of a shared job it looks at what waits for all workers."""
         if self.shared is not None:
-            return self.shared.pending_for_gate(automatic=self.config.max_pending is None)
-        if self.config.max_pending is not None or pending < self.gate.low:
-            return pending
-        now = self.now()
-        if now >= self._excess_due:
-            self._excess_due = now + EXCESS_S
-            share = self.gate.high // 4
-            excess = sum(
-                len(queue) - share
-                for name, queue in self.frontier.domains()
-                if len(queue) > share and not self.turns.is_ready(name)
-            )
-            self._excess = min(excess, FORGIVEN * self.gate.high)
-        return pending - self._excess
+            known = self.shared.pending_for_gate(automatic=self.config.max_pending is None)
+            return self.gate.is_open(self.now(), known, forgiving=False)
+        return self.gate.is_open(self.now(), self.pending)
 
     def is_busy(self, domain: Domain) -> bool:
         """Has *domain* work, or something in flight?"""
@@ -319,7 +286,9 @@ class Control:
             and not self.ledger.put(entry, State.WINDOW)
             and self.config.unstorable == "dead-letter"
         ):
-            self.bury_entry(entry, "unstorable", "see the log for the field that cannot be stored")
+            self.graves.bury_entry(
+                entry, "unstorable", "see the log for the field that cannot be stored"
+            )
             return
         spilled = self.frontier.push(entry)
         if spilled is not entry:
@@ -438,176 +407,13 @@ class Control:
         self.ledger.record(name, value)
         self._flush_soon()
 
-    def bury_letter(self, letter: DeadLetter) -> None:
-        """A dead letter that somebody else has made."""
-        self.count_dead(letter.reason, letter)
-        self.ledger.bury(letter)
-        self._flush_soon()
-
     def close_spider(self, reason: str, message: str) -> None:
         """End the crawl early; what is pending is kept."""
         logger.error("The crawl is closed (%s): %s", reason, message)
         if self.engine.spider is not None:
             deferred_from_coro(self.engine.close_spider_async(reason=reason))
 
-    # -- dead letters --------------------------------------------------------------------------------------------------
-
-    def letters_of(self, lease: Lease) -> list[DeadLetter]:
-        """The dead letter of a request that ended without its page; none where the user wants none."""
-        failure = (
-            lease.failure or lease.error
-        )  # an errback's own error comes after what it was called for
-        if failure is None:
-            reason, detail, status, exception = "vanished", "no middleware said why", None, None
-        else:
-            reason = "callback error" if lease.failure is None else letters.cause_of(failure)
-            detail, exception = letters.detail_of(failure), letters.class_of(failure)
-            status = getattr(getattr(failure.value, "response", None), "status", None)
-            if lease.failure is not None and lease.error is not None:
-                detail = f"{detail}\nThen its errback failed: {letters.detail_of(lease.error)}"
-        if lease.handled and lease.error is None and not self.config.dead_letters_handled:
-            self.stats.inc_value(names.STAT_SKIPPED % "handled by errback")
-            self.book.left_out(lease.domain.name, "handled by errback")
-            return []
-        request = lease.request
-        if isinstance(request.errback, ErrbackRecorder):
-            request.errback = request.errback.inner
-        letter = self.letters.of_request(
-            request,
-            payload=self._payload(request),
-            key=self.fingerprint(request).hex(),
-            domain=lease.domain.name,
-            reason=reason,
-            detail=detail,
-            sent=1,
-            status=status,
-            exception=exception,
-        )
-        self.count_dead(reason, letter)
-        return [letter]
-
-    def _payload(self, request: Request) -> bytes:
-        """What a dead letter keeps of *request*: all of it, or what can be kept."""
-        try:
-            return self.ledger.codec.encode(letters.without_credentials(request))
-        except Unserialisable:
-            return json.dumps({"url": redact_url(request.url), "method": request.method}).encode()
-
-    def unstorable(self, request: Request, error: Unserialisable) -> None:
-        """*request* cannot be stored: say so once for each kind of reason."""
-        self.stats.inc_value(names.STAT_MEMORY_ONLY)
-        if error.field not in self._told_unstorable:
-            self._told_unstorable.add(error.field)
-            logger.warning(
-                "%s cannot be stored (%s): it lives in memory only and is lost if the process dies."
-                " Further ones like it are only counted",
-                request,
-                error,
-                extra={"spider": self.spider},
-            )
-
-    def bury_entry(
-        self, entry: Entry, reason: str, detail: str, *, trouble: Trouble | None = None
-    ) -> None:
-        """*entry* will not be sent: it becomes a dead letter. *trouble*: what its domain was given up for."""
-        if trouble is not None:
-            detail = f"{detail}; {trouble.detail}"
-        request = entry.request
-        if isinstance(request, bytes):
-            try:
-                request = self.ledger.codec.decode(request)
-            except Unreadable as error:
-                self.bury_unreadable(entry, error)
-                return
-        letter = self.letters.of_request(
-            request,
-            payload=self._payload(request),
-            key=self.fingerprint(request).hex(),
-            domain=entry.domain,
-            reason=reason,
-            detail=detail,
-            status=trouble.status if trouble is not None else None,
-            exception=trouble.exception if trouble is not None else None,
-        )
-        self.count_dead(reason, letter)
-        self.ledger.bury(letter)
-        self.ledger.drop(entry)
-        self._flush_soon()
-
-    def bury_crashed(self, row: StoredRequest) -> None:
-        """*row* was in flight when too many processes died."""
-        entry = Entry(
-            id=row.id,
-            domain=row.domain,
-            priority=row.priority,
-            rank=row.rank,
-            request=row.payload,
-            stored=True,
-            crashes=row.crashes,
-        )
-        self.bury_entry(entry, "crashed the process", f"{row.crashes} processes died")
-
-    def bury_unreadable(self, entry: Entry, error: Unreadable) -> None:
-        """The payload of *entry* cannot be read back: keep its bytes and the reason."""
-        letter = self.letters.of_payload(
-            entry, bytes(entry.request), reason="unreadable", detail=str(error)
-        )
-        self.stats.inc_value(names.STAT_UNREADABLE)
-        self.count_dead("unreadable", letter)
-        self.ledger.bury(letter)
-        self.ledger.drop(entry)
-        self._flush_soon()
-
-    def count_dead(self, reason: str, letter: DeadLetter) -> None:
-        """One dead letter more; the first of a kind on a domain is said, further ones are counted."""
-        self.stats.inc_value(names.STAT_DEAD_COUNT)
-        self.stats.inc_value(names.STAT_DEAD % reason)
-        bury = self.book.buried if letter.kind == "request" else self.book.buried_item
-        if bury(letter.domain, reason, url=letter.url, now_at=letter.last_at):
-            self.tell.first_letter(letter)
-        self.tell.letter(letter)
-
     # -- what Scrapy's signals tell --------------------------------------------------------------------------------------
-
-    def response_received(self, request: Request) -> None:
-        """A response left the downloader middlewares."""
-        lease = self.lease_of(request)
-        if lease is not None:
-            lease.responded = True
-
-    def _current(self) -> Lease | None:
-        lease_id = current_lease()
-        if lease_id is None or self._ledger is None:
-            return None
-        return self._ledger.leases.get(lease_id)
-
-    def spider_error(self, failure: Failure) -> None:
-        """A callback or an errback raised."""
-        self.book.failed_in_spider(letters.place_of(failure))
-        lease = self._current()
-        if lease is not None and lease.error is None:
-            lease.error = failure
-
-    def item_error(self, item: Any, failure: Failure) -> None:
-        """A pipeline raised: the item is lost to the results, and becomes a dead letter."""
-        self._bury_item(item, "item error", failure.value)
-
-    def item_dropped(self, item: Any, exception: BaseException) -> None:
-        """A pipeline dropped an item on purpose; one dropped as invalid is a dead letter all the same."""
-        if getattr(exception, "sluice_dead_letter", False):
-            self._bury_item(item, "item invalid", exception)
-
-    def _bury_item(self, item: Any, reason: str, error: BaseException | None) -> None:
-        if self._ledger is None:
-            return
-        lease = self._current()
-        letter = self.letters.of_item(item, reason=reason, error=error, lease=lease)
-        self.count_dead(reason, letter)
-        if lease is None:
-            self._ledger.bury(letter)
-            self._flush_soon()
-        else:
-            lease.letters.append(letter)
 
     def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
         """robots.txt may ask for a delay."""
@@ -620,11 +426,6 @@ class Control:
         if delay_s:
             self.politeness.set_floors(domain.name, domain.governor)
             logger.info("robots.txt of %s asks for %g s between requests", domain.name, delay_s)
-
-    def settled_letter(self, lease: Lease) -> list[DeadLetter]:
-        """The news for the dead-letter file that a replayed request has ended well."""
-        row_id = lease.request.meta.get(names.DEAD_LETTER)
-        return [] if row_id is None else [settled(row_id, spider=self.spider.name)]
 
     def engine_stopping(self) -> None:
         """The spider is closed."""

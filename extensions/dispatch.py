@@ -154,7 +154,9 @@ class Dispatch:
         entry = control.frontier.pop(domain.name)
         if entry is not None:
             reason = domain.given_up or ""
-            control.bury_entry(entry, reason, "its domain was given up", trouble=domain.trouble)
+            control.graves.bury_entry(
+                entry, reason, "its domain was given up", trouble=domain.trouble
+            )
             control.stand_in_line(domain.name)
         self._buried += 1
         if self._buried < GIVEN_UP_SLICE:
@@ -169,7 +171,7 @@ class Dispatch:
             try:
                 request = control.ledger.codec.decode(entry.request)
             except Unreadable as error:
-                control.bury_unreadable(entry, error)
+                control.graves.bury_unreadable(entry, error)
                 return None
         else:
             request = entry.request

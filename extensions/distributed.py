@@ -202,7 +202,7 @@ class Distributed:
     def _crashed(self, rows: list[StoredRequest]) -> None:
         for row in rows:
             self._control.book.taken(row.domain)
-            self._control.bury_crashed(row)
+            self._control.graves.bury_crashed(row)
 
     def _learned(self, domain: str, text: str) -> None:
         control = self._control

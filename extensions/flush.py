@@ -197,7 +197,7 @@ class Flusher:
         if ending is Ending.PARSED:
             control.stats.inc_value(names.STAT_PARSED)
             control.book.parsed(lease.domain.name, now=control.now(), now_at=control.now_at())
-            dead = control.settled_letter(lease)
+            dead = control.graves.settled_letter(lease)
         elif ending is Ending.REPLACED:
             control.stats.inc_value(names.STAT_REPLACED)
             control.book.replaced(lease.domain.name)
@@ -205,12 +205,12 @@ class Flusher:
             reason = letters.skipped_because(lease.failure)
             control.stats.inc_value(names.STAT_SKIPPED % reason)
             control.book.left_out(lease.domain.name, reason)
-            dead = control.settled_letter(lease)
+            dead = control.graves.settled_letter(lease)
         elif control.stopping and lease.failure is None and lease.error is None:
             self._ledger.reopen(lease)  # cut short by the end of the crawl: it is pending again
             return
         else:
-            dead = control.letters_of(lease)
+            dead = control.graves.letters_of(lease)
         self._ledger.settle(lease, dead)
 
     def _release(self, lease: Lease) -> None:

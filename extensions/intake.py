@@ -72,11 +72,11 @@ class Intake:
             control.book.links += 1
         if parent is not None and self._repeats_too_often(request, parent):
             control.book.taken(entry.domain)
-            control.bury_entry(entry, "loop", "its callback asked for it again and again")
+            control.graves.bury_entry(entry, "loop", "its callback asked for it again and again")
             return True
         if control.everywhere >= control.config.max_pending_on_disk:
             control.book.taken(entry.domain)
-            control.bury_entry(entry, "overflow", "SLUICE_MAX_PENDING_ON_DISK was reached")
+            control.graves.bury_entry(entry, "overflow", "SLUICE_MAX_PENDING_ON_DISK was reached")
             return True
         delay_s = self._delay_s(request, parent, entry.domain, now)
         control.stats.inc_value("scheduler/enqueued")

@@ -114,7 +114,7 @@ async def open_writer(control: Control) -> ResultsWriter | None:
         sinks=sinks,
         hooks=WriterHooks(
             record=control.record_soon,
-            dead=control.bury_letter,
+            dead=control.graves.bury_letter,
             gone=lambda message: control.close_spider(names.REASON_SINK, message),
             room=control.wake_soon,
         ),

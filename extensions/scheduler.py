@@ -202,7 +202,7 @@ class Scheduler(BaseScheduler):
                 packages=own_packages(control.crawler.settings),
                 transient_meta=TRANSIENT_META,
             ),
-            on_unstorable=control.unstorable,
+            on_unstorable=control.graves.unstorable,
         )
         control.shared = opened.shared
         self._flusher = Flusher(control=control, ledger=ledger, fail=self._fail)
@@ -235,7 +235,7 @@ class Scheduler(BaseScheduler):
             wait_s = max(0.0, recovered.next_due_at - control.now_at())
             control.delays.note_on_disk(recovered.delayed, control.now() + wait_s)
         for row in recovered.crashed:
-            control.bury_crashed(row)
+            control.graves.bury_crashed(row)
         if recovered.resumed:
             control.stats.set_value(names.STAT_RESUMED, control.pending)
             logger.info("Resumed %s with %d requests pending", self._folder, control.pending)
@@ -267,7 +267,7 @@ class Scheduler(BaseScheduler):
             try:
                 self._intake.revive(row)
             except Unreadable as error:
-                control.bury_letter(control.letters.again(row, detail=str(error)))
+                control.graves.bury_letter(control.graves.letters.again(row, detail=str(error)))
         self._flusher.soon()
         self._wake()
 
@@ -307,7 +307,7 @@ class Scheduler(BaseScheduler):
             return
         entry = Entry(id=self._intake.next_id(), domain="", priority=0, rank=0, request=request)
         control.book.taken(entry.domain)
-        control.bury_entry(entry, "not taken in", "see the log for the exception")
+        control.graves.bury_entry(entry, "not taken in", "see the log for the exception")
 
     def _fail(self, reason: str) -> None:
         """Close the spider with *reason*; what is pending stays in the job."""

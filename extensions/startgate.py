@@ -7,9 +7,10 @@ time-limited token, a timestamp) is fresh when it is sent. Holding back callback
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any, Self
 
-from scrapy.exceptions import CloseSpider, NotConfigured
+from scrapy.exceptions import NotConfigured
 
 from . import compat, names
 from .control import Control
@@ -41,20 +42,30 @@ class StartGate:
         """Yield what *start* yields, each when there is room for it."""
         if self._control.config.replay_only:
             return
-        while await self._room():
-            self._control.awaits_seed = True
-            try:
-                seed = await anext(start)
-            except StopAsyncIteration:
-                return
-            except CloseSpider:
-                raise
-            except Exception:
-                self._control.source_failed = True  # the crawl must not end as complete
-                raise
-            finally:
-                self._control.awaits_seed = False
-            yield seed
+        try:
+            while await self._room():
+                try:
+                    seed = await self._draw(start)
+                except StopAsyncIteration:
+                    return
+                yield seed
+        finally:
+            # The spider's own `finally` runs now, not when the garbage is collected.
+            if isinstance(start, AsyncGenerator):
+                await start.aclose()
+
+    async def _draw(self, start: AsyncIterator[Any]) -> Any:
+        control = self._control
+        control.awaits_seed = True
+        try:
+            return await anext(start)
+        except (StopAsyncIteration, CloseSpider):
+            raise
+        except Exception:
+            control.source_failed = True  # the crawl must not end as complete
+            raise
+        finally:
+            control.awaits_seed = False
 
     async def _room(self) -> bool:
         """Wait until there is room. False: the crawl is ending, no more seeds are wanted.
@@ -77,4 +88,6 @@ class StartGate:
         control = self._control
         if control.paused_since_at is not None or control.store_waits:
             return False
-        return control.gate.is_open(control.pending_for_gate()) and not control.results_too_deep()
+        return (
+            control.seeds_may_come() and not control.results_too_deep()
+        )
