@@ -88,6 +88,4 @@ class StartGate:
         control = self._control
         if control.paused_since_at is not None or control.store_waits:
             return False
-        return (
-            control.seeds_may_come() and not control.results_too_deep()
-        )
+        return control.seeds_may_come() and not control.results_too_deep()
