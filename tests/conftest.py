@@ -135,7 +135,7 @@ class ScrapyProcess:
 def scrapy_cli(tmp_path: Path) -> Callable[..., ScrapyProcess]:
     """Run ``python -m scrapy ...`` in a folder of its own, and wait for its end."""
 
-    def run(*arguments: str, timeout_s: float = 120, **environment: str) -> ScrapyProcess:
+    def run(*arguments: str, timeout_s: float = 300, **environment: str) -> ScrapyProcess:
         done = subprocess.run(
             [sys.executable, "-m", "scrapy", *arguments],
             cwd=tmp_path,
