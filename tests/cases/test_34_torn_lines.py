@@ -1,6 +1,8 @@
 """Killed at any moment, resumed, appended to by others: every line is strict JSON, and there once."""
 
+import datetime as dt
 import json
+import math
 import os
 import random
 import signal
@@ -8,9 +10,14 @@ import sqlite3
 import subprocess
 import sys
 import time
+from decimal import Decimal
 
 import pytest
+from pytest_twisted import ensureDeferred
+from scrapy import Request, Spider
+from twisted.internet.defer import DeferredList
 
+from extensions.stores.deadletters import DeadLetterFile
 from extensions.stores.sinks import JsonLinesSink
 from tests.cases.carrying import item
 from tests.conftest import ROOT
@@ -82,3 +89,46 @@ def test_a_second_writer_is_refused_and_the_first_goes_on(tmp_path):
     first.close()
     assert start(tmp_path / "b", str(path), "never", items=10).wait(60) == 0
     assert strict_numbers(path) == [1, *range(1, 11)]
+
+
+class Odd(Spider):
+    """Yields what JSON can hold and what it cannot."""
+
+    name = "odd"
+
+    async def start(self):
+        yield Request(self.url)
+
+    def parse(self, response):
+        good = {"at": dt.datetime(2026, 1, 2, tzinfo=dt.UTC), "price": Decimal("1.10"), "s": {1}}
+        for number, value in enumerate(
+            ["a\u2028b", float("nan"), good, b"x", "\ud800", math.inf, object(), "žluť"], 1
+        ):
+            yield {"url": f"{response.url}?{number}", "n": number, "value": value}
+
+
+@ensureDeferred
+async def test_what_json_cannot_hold_becomes_a_dead_letter(site, crawl, tmp_path):
+    feed = tmp_path / "feed.jsonl"
+    feeds = {str(feed): {"format": "jsonlines"}}
+    result = await crawl(Odd, {"FEEDS": feeds}, url=site.url("/page/1"))
+    assert strict_numbers(tmp_path / "results" / "odd.jsonl") == [1, 3, 8]
+    assert [json.loads(line)["n"] for line in feed.read_text().split("\n")[:-1]] == [1, 3, 8]
+    with DeadLetterFile(tmp_path / "deadletters" / "odd.sqlite") as file:
+        rows = sorted(file.rows(), key=lambda row: row.url)
+    assert [row.url[-2:] for row in rows] == ["?2", "?4", "?5", "?6", "?7"]
+    assert {row.kind for row in rows} == {"item"}
+    assert "value is nan, which JSON has not" in rows[0].detail
+    assert result.reason == "finished"
+
+
+@ensureDeferred
+async def test_two_crawls_in_one_process_never_share_a_file(site, crawl, tmp_path):
+    target = {"SLUICE_RESULTS": str(tmp_path / "x.jsonl")}
+    site.change(latency_s=0.3)
+    both = await DeferredList(
+        [crawl(Odd, target, url=site.url(f"/page/{n}")) for n in (1, 2)], consumeErrors=True
+    )
+    reasons = sorted(result.reason for _, result in both)
+    assert reasons == ["finished", "sink_gone"]
+    assert strict_numbers(tmp_path / "x.jsonl") == [1, 3, 8]
