@@ -7,6 +7,7 @@ It is the project's own crawl with the project's settings. To die at a named poi
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import os
 import signal
@@ -95,7 +96,9 @@ def main() -> None:
     if order.get("point"):
         arm(order["point"], order["nth"])
     process = CrawlerProcess(settings)
-    crawler = process.create_crawler(order["spider"])
+    module, _, name = order["spider"].rpartition(":")
+    spider = getattr(importlib.import_module(module), name) if module else name
+    crawler = process.create_crawler(spider)
     process.crawl(crawler, **order["arguments"])
     process.start()
     stats = crawler.stats.get_stats() if crawler.stats else {}

@@ -62,6 +62,8 @@ class Lives:
         folder: For the job, its results and its dead letters.
         pages: Pages of the graph.
         settings: Beside those that a chaos run needs.
+        spider: Name in the project, or ``module:Class``.
+        arguments: Of the spider; by default those of `site`, for the graph.
     """
 
     def __init__(
@@ -71,10 +73,13 @@ class Lives:
         *,
         pages: int = PAGES,
         settings: dict[str, Any] | None = None,
+        spider: str = "site",
+        arguments: dict[str, str] | None = None,
     ) -> None:
         self._site = site
         self._folder = folder
-        self._pages = pages
+        self._spider = spider
+        self._arguments = arguments or {"url": site.url(f"/graph/{pages}/0")}
         self._kills = 0
         self._lives = 0
         self._places: list[str] = []
@@ -93,8 +98,8 @@ class Lives:
         """Begin a life, which dies at *point* if one is named."""
         self._lives += 1
         order = {
-            "spider": "site",
-            "arguments": {"url": self._site.url(f"/graph/{self._pages}/0")},
+            "spider": self._spider,
+            "arguments": self._arguments,
             "settings": self.settings,
             "point": point,
             "nth": nth,
@@ -146,6 +151,15 @@ class Lives:
             self._places.append(place)
         return killed
 
+    def live(self) -> bool:
+        """One life that may end as it will. True: it was killed, by itself."""
+        child = self.start()
+        try:
+            child.wait(120)
+        finally:
+            child.kill()
+        return self._ended(child, "by itself")
+
     def finish(self) -> Outcome:
         """One life that is left alone; and the account."""
         began = time.monotonic()
@@ -159,7 +173,7 @@ class Lives:
             lives=self._lives,
             kills=self._kills,
             fetched=Counter(
-                {t: n for t, n in self._site.stats().hits.items() if t.startswith("/graph/")}
+                {t: n for t, n in self._site.stats().hits.items() if t != "/robots.txt"}
             ),
             jsonl=Counter(
                 json.loads(line)["url"]
