@@ -7,12 +7,13 @@ request that it replaces can never be torn apart by a crash.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from typing import TYPE_CHECKING
 
 from .codec import Unserialisable
 from .leases import Lease
-from .stores.base import Batch, DeadLetter, StagedItem, State, StoredRequest
+from .stores.base import Batch, DeadLetter, StagedItem, State, StoredRequest, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -160,6 +161,19 @@ class Ledger:
         if self.durable:
             self.put(entry, State.LEASED)
         return lease
+
+    def is_fresh(self, entry: Entry) -> bool:
+        """Is the row of *entry* still in the batch that is being gathered?"""
+        return entry.id in self._inserts
+
+    def commit_lease(self, entry: Entry) -> None:
+        """Have the lease of *entry* committed now, alone; the batch that is being gathered says it again.
+
+        A store that cannot is left to the next flush.
+        """
+        if entry.stored:
+            with contextlib.suppress(StoreError):
+                self.store.commit(Batch(moved=[(State.LEASED, entry.id)]))
 
     @property
     def in_flight(self) -> int:

@@ -213,6 +213,8 @@ class Scheduler(BaseScheduler):
         control.restore_book(opened.recovered)
         control.learned.load(ledger.store.fact(names.FACT_LEARNED), control.now_at())
         self._take_over(opened.recovered)
+        if opened.durable and opened.recovered.died:
+            self._dispatch.be_careful()
         if control.foreign_filter is not None and hasattr(control.foreign_filter, "open"):
             control.foreign_filter.open()
         control.writer = await open_writer(control)

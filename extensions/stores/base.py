@@ -157,6 +157,7 @@ class Recovered:
     last_id: int
     crashed: Sequence[StoredRequest]
     resumed: bool  # the store existed before
+    died: bool = False  # whoever had it open last did not close it
 
 
 @dataclass(slots=True, frozen=True)

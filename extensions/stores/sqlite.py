@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 STORE_FILE: Final = "job.sqlite"
 LOCK_FILE: Final = "job.lock"
 
+_OPEN_FACT: Final = "store_is_open"  # there while a process has it open, and after one that died
+
 _CHECKPOINT_BYTES: Final = 4 << 20
 
 _TAKE_FIRST = f"""
@@ -182,6 +184,7 @@ class SqliteJobStore:
                 if con is not None:
                     if self._temporary is None:
                         with contextlib.suppress(sqlite3.Error):
+                            con.execute("DELETE FROM fact WHERE name = ?", (_OPEN_FACT,))
                             sqlitefile.give_back_free_pages(con)
                     with sqlitefile.named_errors(self._path):
                         con.close()
@@ -196,8 +199,12 @@ class SqliteJobStore:
 
     def _recover(self, con: sqlite3.Connection, existed: bool) -> Recovered:
         tally = Tally.read(con)
+        died = (
+            con.execute("SELECT 1 FROM fact WHERE name = ?", (_OPEN_FACT,)).fetchone() is not None
+        )
         con.execute("BEGIN IMMEDIATE")
         try:
+            con.execute("INSERT OR REPLACE INTO fact VALUES (?, 'true')", (_OPEN_FACT,))
             con.execute("UPDATE request SET state = 0 WHERE state IN (1, 2) AND state = 1")
             con.execute(_COUNT_CRASH, {"max": self._max_crashes})
             con.execute(_GIVE_BACK, {"max": self._max_crashes})
@@ -225,6 +232,7 @@ class SqliteJobStore:
             last_id=tally.last_id,
             crashed=crashed,
             resumed=existed,
+            died=died,
         )
 
     def _mend_delays(self, con: sqlite3.Connection) -> None:

@@ -303,6 +303,13 @@ def test_a_reopened_job_names_its_backlogs(job: Job) -> None:
     assert recovered.last_id >= 6
 
 
+def test_whoever_closes_did_not_die(job: Job) -> None:
+    assert not job.recovered.died
+    assert not job.reopen().died
+    job.store.commit(Batch(inserts=[request_row(1)]))
+    assert not job.reopen().died
+
+
 def test_the_last_id_outlives_its_row(job: Job) -> None:
     job.store.commit(Batch(inserts=[request_row(41)]))
     job.store.commit(Batch(done=[41]))

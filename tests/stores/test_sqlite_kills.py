@@ -67,7 +67,7 @@ def test_every_batch_is_there_whole_or_not_at_all(tmp_path: Path, seed: int) -> 
     for life in range(3):
         said = live_and_die(path, rng.uniform(0.0, 0.4))
         store = SqliteJobStore(path=path, max_crashes=99)
-        store.open()
+        assert store.open().died
         n = int(store.fact("n") or 0)
         assert n in {said, said + 1}, "what was committed is there; at most one more was"
         assert store.seen(b"%020d" % (2 * n))
@@ -85,4 +85,6 @@ def test_every_batch_is_there_whole_or_not_at_all(tmp_path: Path, seed: int) -> 
         assert con.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         states = dict(con.execute("SELECT state, count(*) FROM request GROUP BY state"))
         tally = Tally.read(con)
-    assert states.get(State.PENDING, 0) + states.get(State.WINDOW, 0) == tally.pending + tally.window
+    assert (
+        states.get(State.PENDING, 0) + states.get(State.WINDOW, 0) == tally.pending + tally.window
+    )
