@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LOOKING_AROUND = frozenset({"shell", "fetch", "parse", "view", "bench", "check"})
+LOOKING_AROUND = frozenset({"shell", "fetch", "parse", "view", "bench", "check", "fixture"})
 
 
 def leaves_no_trace(words: Sequence[str] | None = None) -> bool:

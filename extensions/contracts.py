@@ -24,6 +24,9 @@ from scrapy.exceptions import ContractFail, IgnoreRequest, NotConfigured
 from scrapy.http import Headers, Request
 from scrapy.responsetypes import responsetypes
 
+from .codec import RequestCodec, Unserialisable
+from .results import UnencodableItem, encode_item
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from importlib.resources.abc import Traversable
@@ -38,6 +41,9 @@ CHECK_SETTINGS: dict[str, Any] = {
     "HTTPCACHE_ENABLED": False,
     "SLUICE_RESULTS": "",
     "SLUICE_DEAD_LETTERS": "",
+    "SLUICE_LEARNED": None,
+    "SLUICE_STATUS_PORT": "off",
+    "SLUICE_PROGRESS": False,
     "RETRY_ENABLED": False,
     "DOWNLOAD_DELAY": 0,
     "DOWNLOAD_TIMEOUT": 15,
@@ -172,6 +178,31 @@ class FollowsContract(Contract):
                 raise ContractFail(f"A request to {url}, expected only {', '.join(self._hosts)}")
 
 
+class AccountedContract(Contract):
+    """Checks (`@accounted`) that all that comes out can be kept: nothing of it would be lost.
+
+    Items must fit into strict JSON, requests must survive a restart (no lambda, no live object in
+    meta), and nothing else may come out.
+    """
+
+    name = "accounted"
+
+    def __init__(self, method: Callable[..., Any], *args: Any) -> None:
+        super().__init__(method, *args)
+        self._codec = RequestCodec(spider=method.__self__)  # type: ignore[attr-defined]
+
+    def post_process(self, output: list[Any]) -> None:
+        """Fail on the first thing that cannot be kept."""
+        for number, value in enumerate(output, start=1):
+            try:
+                if isinstance(value, Request):
+                    self._codec.encode(value)
+                else:
+                    encode_item(value)
+            except (Unserialisable, UnencodableItem) as error:
+                raise ContractFail(f"Output {number} cannot be kept: {error}") from None
+
+
 class CheckMiddleware:
     """During `scrapy check`: answers from fixtures, and keeps a spider that has them offline."""
 
@@ -223,4 +254,4 @@ def _folder_of(spidercls: type[Spider]) -> Traversable:
     return Path(module.__file__ or ".").parent / FOLDER
 
 
-CONTRACTS = (FixtureContract, MetaContract, FieldsContract, FollowsContract)
+CONTRACTS = (FixtureContract, MetaContract, FieldsContract, FollowsContract, AccountedContract)

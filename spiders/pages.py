@@ -70,5 +70,6 @@ class PagesSpider(Spider):
         @returns items 1 1
         @returns requests 0 0
         @fields url status title fetched_at
+        @accounted
         """
         yield Page.of(response, self._rules.extract(response) if self._rules else None)

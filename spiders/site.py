@@ -67,6 +67,7 @@ class SiteSpider(Spider):
         @returns items 1 1
         @fields url status title fetched_at
         @follows 3 3 harbor.example
+        @accounted
         """
         yield from self.parse(response, host=host_of(response.url))
 
@@ -81,6 +82,7 @@ class SiteSpider(Spider):
         @returns items 1 1
         @fields url status title fetched_at
         @follows 2 2 harbor.example
+        @accounted
         """
         hosts = {host, host_of(self.url)} - {""} or {host_of(response.url)}
         if host_of(response.url) not in hosts:

@@ -52,6 +52,7 @@ class SitemapSpider(Spider):
         @fixture robots.txt
         @returns items 0 0
         @follows 2 2 harbor.example
+        @accounted
         """
         found = False
         if response.status not in _NO_ROBOTS:
@@ -69,6 +70,7 @@ class SitemapSpider(Spider):
         @fixture sitemap.xml
         @returns items 0 0
         @follows 3 3 harbor.example
+        @accounted
         """
         stats = self.crawler.stats
         try:
@@ -91,5 +93,6 @@ class SitemapSpider(Spider):
         @returns items 1 1
         @returns requests 0 0
         @fields url status title fetched_at
+        @accounted
         """
         yield Page.of(response)

@@ -10,6 +10,7 @@ from scrapy.settings import Settings
 
 from extensions.contracts import (
     META_KEY,
+    AccountedContract,
     CheckMiddleware,
     FieldsContract,
     FixtureContract,
@@ -107,11 +108,24 @@ def test_follows_counts_requests_and_their_hosts():
         FollowsContract(METHOD, "a")
 
 
+def test_all_that_comes_out_can_be_kept():
+    contract = AccountedContract(METHOD)
+    contract.post_process([{"a": 1}, Request("http://a/", METHOD), Request("http://a/")])
+    for value, message in [
+        ({"a": float("nan")}, "Output 2 cannot be kept: .*nan"),
+        ("text", "Output 2 cannot be kept"),
+        (Request("http://a/", lambda _: None), "Output 2 cannot be kept: .*callback"),
+        (Request("http://a/", meta={"live": object()}), "Output 2 cannot be kept: .*meta"),
+    ]:
+        with pytest.raises(ContractFail, match=message):
+            contract.post_process([{"a": 1}, value])
+
+
 def test_what_the_user_set_stays():
     settings = Settings({"SPIDER_CONTRACTS": {FixtureContract: 5}, "DOWNLOADER_MIDDLEWARES": {}})
     add_contracts(settings)
     add_contracts(settings)
     prepare_check(settings)
     assert settings["SPIDER_CONTRACTS"][FixtureContract] == 5
-    assert len(settings["SPIDER_CONTRACTS"]) == 4
+    assert len(settings["SPIDER_CONTRACTS"]) == 5
     assert settings["DOWNLOADER_MIDDLEWARES"][CheckMiddleware] == 1

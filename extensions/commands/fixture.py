@@ -34,6 +34,9 @@ QUIET_SETTINGS: dict[str, Any] = {
     "ITEM_PIPELINES": {},
     "SLUICE_RESULTS": "",
     "SLUICE_DEAD_LETTERS": "",
+    "SLUICE_LEARNED": None,
+    "SLUICE_STATUS_PORT": "off",
+    "SLUICE_PROGRESS": False,
 }
 _NOT_SAVED = {
     b"set-cookie", b"www-authenticate", b"proxy-authenticate", b"content-length",

@@ -53,7 +53,7 @@ def test_as_generated_it_passes_its_check_and_the_linters(
     assert (folder / "fixtures" / f"{module}.html").is_file()
     check = scrapy_there("check", name)
     assert check.returncode == 0, check.stderr
-    assert "Ran 4 contracts" in check.stderr
+    assert "Ran 5 contracts" in check.stderr
     lint = subprocess.run(
         [sys.executable, "-m", "ruff", "check", "--isolated", "--line-length=100",
          "--select=ALL", "--ignore=D,INP,COM,CPY", folder],
