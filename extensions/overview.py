@@ -21,7 +21,7 @@ from scrapy.utils.asyncio import run_in_thread
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.job import job_dir
 
-from . import names, progress, report
+from . import names, progress, report, whereabouts
 from .config import Config
 from .control import Control
 from .metrics import CrawlMetrics
@@ -181,6 +181,7 @@ class Overview:
             port=port,
             token=self._config.status_token,
             actions=PageActions(self._control),
+            where=self._where if self._folder is not None else None,
             metrics=CrawlMetrics(sampler=sampler).scrape,
             text=lambda: report.text(self._report()),
             job_kept=self._folder is not None,
@@ -193,6 +194,13 @@ class Overview:
         if self._folder is not None:
             with contextlib.suppress(OSError):
                 (self._folder / URL_FILE).write_text(url + "\n", encoding="ascii")
+
+    async def _where(self, url: str) -> str:
+        """Where *url* is, in words."""
+        folder = self._folder
+        if folder is None:
+            return "unknown: this crawl has no JOBDIR"
+        return await run_in_thread(whereabouts.answer, folder, url, self._config.dead_letters)
 
     # -- while it runs -----------------------------------------------------------------------------
 

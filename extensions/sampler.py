@@ -188,7 +188,7 @@ class Sampler:
             self._count += 1
             if self._count % LOOKS_PER_TICK == 0:
                 self.tick()
-            else:
+            elif not self._round.ended:
                 self._go_round(now, time.time())
         except Exception:
             logger.exception("A look at the crawl failed; the crawl goes on")

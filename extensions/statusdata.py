@@ -10,6 +10,7 @@ import importlib.metadata
 import math
 import platform
 import socket
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from .policy.bottleneck import LEVELS, Code
@@ -137,6 +138,7 @@ def reasons_json(book: Book) -> list[dict[str, Any]]:
     ]
 
 
+@cache
 def versions() -> str:
     """What runs here, for the foot of a page."""
     names = (("Sluice", "sluice"), ("Scrapy", "scrapy"))

@@ -7,9 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scrapy import Request
 from scrapy.commands import ScrapyCommand
-from scrapy.utils.request import fingerprint
 
 from .. import report
 from ..jobreport import job_report
@@ -17,11 +15,11 @@ from ..overview import URL_FILE
 from ..report import FILE
 from ..reporthtml import html
 from ..stores.base import State, StoreError
-from ..stores.deadletter_filters import LetterFilter
-from ..stores.deadletters import DeadLetterError, DeadLetterFile
+from ..stores.deadletters import DeadLetterError
 from ..stores.joblock import JobLock
 from ..stores.sqlite import LOCK_FILE, STORE_FILE
 from ..stores.sqlitereader import STATE_NAMES, JobReader
+from ..whereabouts import letter_files, places
 from . import job_text as text
 
 if TYPE_CHECKING:
@@ -116,11 +114,11 @@ class Command(ScrapyCommand):
                 summary = job.summary()
                 print(text.as_json(summary) if opts.json else text.as_text(str(folder), summary))
                 return
-            places = self._places(job, opts.url)
+            found = self._where(job, opts.url)
         if opts.json:
-            print(json.dumps({"url": opts.url, "places": places}))
+            print(json.dumps({"url": opts.url, "places": found}))
         else:
-            print(text.places(opts.url, places))
+            print(text.places(opts.url, found))
 
     def _report(self, folder: Path, opts: argparse.Namespace) -> None:
         try:
@@ -142,36 +140,13 @@ class Command(ScrapyCommand):
         else:
             print(report.text(data), end="")
 
-    def _places(self, job: JobReader, url: str) -> list[dict[str, Any]]:
-        """Everywhere that *url* is, the nearest to its end last."""
+    def _where(self, job: JobReader, url: str) -> list[dict[str, Any]]:
+        assert self.settings is not None
+        pattern = self.settings.get("SLUICE_DEAD_LETTERS", "deadletters/%(spider)s.sqlite")
         try:
-            request = Request(url)
+            return places(job, url, letter_files(pattern))
         except ValueError as error:
             raise Refused(f"--url: {error}") from None
-        start = b'{"url":' + json.dumps(request.url).encode("ascii")
-        places: list[dict[str, Any]] = [
-            {"place": STATE_NAMES[row.state], "due_at": row.due_at, "crashes": row.crashes}
-            for row in job.find(start)
-        ]
-        if count := job.waiting_results(json.dumps(request.url)):
-            places.append({"place": "results", "count": count})
-        if job.waiting_letters(request.url):
-            places.append({"place": "dead letter", "waits": True})
-        places += [
-            {"place": "dead letter", "id": row.id, "reason": row.reason}
-            for file in self._letter_files()
-            for row in _letters_of(file, request.url)
-        ]
-        if not places and job.was_seen(fingerprint(request)):
-            places.append({"place": "done"})
-        return places
-
-    def _letter_files(self) -> list[DeadLetterFile]:
-        assert self.settings is not None
-        pattern = self.settings.get("SLUICE_DEAD_LETTERS", "deadletters/%(spider)s.sqlite") or ""
-        folder = Path(pattern).parent
-        name = Path(pattern).name.replace("%(spider)s", "*")
-        return [DeadLetterFile(str(path)) for path in sorted(folder.glob(name))] if name else []
 
     def _export(self, folder: Path, opts: argparse.Namespace) -> None:
         with JobReader(folder) as job:
@@ -218,11 +193,6 @@ def _what_would_be_lost(folder: Path) -> str:
         )
     waiting = tally.pending + tally.window + tally.leased + tally.delayed + tally.held
     return f"{tally.done:,} done, {waiting:,} not fetched"
-
-
-def _letters_of(file: DeadLetterFile, url: str) -> list[Any]:
-    with file:
-        return [row for row in file.rows(LetterFilter(url=url)) if row.url == url]
 
 
 assert set(STATE_NAMES) == set(State)

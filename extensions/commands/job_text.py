@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..stores.sqlitereader import STATE_NAMES
+from ..whereabouts import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -100,22 +101,7 @@ def places(url: str, found: Sequence[dict[str, Any]]) -> str:
     """Where a URL is, a line for each place."""
     if not found:
         return f"{_clean(url)}: not in this job: nobody asked for it"
-    return "\n".join(f"{_clean(url)}: {_place(place)}" for place in found)
-
-
-def _place(place: dict[str, Any]) -> str:
-    name = place["place"]
-    if name == "done":
-        return "done: fetched, or left out with a reason that the crawl's stats count"
-    if name == "results":
-        return f"fetched: {place['count']:,} results wait for a sink"
-    if name == "dead letter":
-        if place.get("waits"):
-            return "given up: its dead letter is on the way to the file"
-        return f"given up: dead letter {place['id']} ({_clean(place['reason'])})"
-    due = f" until {_iso(place['due_at'])}" if place.get("due_at") else ""
-    crashes = f", in flight at {place['crashes']} crashes" if place.get("crashes") else ""
-    return f"{name}{due}{crashes}"
+    return "\n".join(f"{_clean(url)}: {in_words(place)}" for place in found)
 
 
 def print_requests(rows: Iterable[StoredRequest], out: TextIO) -> int:
