@@ -163,6 +163,8 @@ class SqliteJobStore:
 
     def _open(self) -> Recovered:
         expected = sqlitefile.inspect(self._path)
+        if not expected:
+            sqlitefile.create(self._path)
         con = self._con = sqlitefile.connect(
             self._path, durable=self._durable, busy_timeout_s=self._busy_timeout_s
         )

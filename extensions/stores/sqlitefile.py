@@ -7,6 +7,7 @@ than this code.
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import sqlite3
 import struct
@@ -34,6 +35,20 @@ _VACUUM_SPARE_PAGES = 256
 
 # From version N to N + 1; each runs inside the migration's one transaction.
 MIGRATIONS: Mapping[int, Callable[[sqlite3.Connection], None]] = {}
+
+
+def create(path: Path) -> None:
+    """Make an empty file that only its owner may read: requests carry cookies and passwords.
+
+    Raises:
+        StoreBroken: It cannot be made.
+    """
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        pass
+    except OSError as e:
+        raise StoreBroken(f"{path}: cannot be made: {e.strerror}") from e
 
 
 def connect(path: Path, *, durable: bool, busy_timeout_s: float) -> sqlite3.Connection:

@@ -59,6 +59,12 @@ def test_only_the_database_is_left_after_closing(store: SqliteJobStore, path: Pa
     assert [p.name for p in path.parent.iterdir()] == ["job.sqlite"]
 
 
+def test_only_its_owner_may_read_a_job(store: SqliteJobStore, path: Path) -> None:
+    store.commit(Batch(facts={"a": "1"}))
+    modes = {p.name: p.stat().st_mode & 0o777 for p in path.parent.glob("job.sqlite*")}
+    assert modes == {"job.sqlite": 0o600, "job.sqlite-wal": 0o600, "job.sqlite-shm": 0o600}
+
+
 def test_an_older_schema_is_migrated(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = SqliteJobStore(path=path)
     store.open()

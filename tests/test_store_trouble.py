@@ -1,4 +1,4 @@
-"""A full disk holds the crawl up, loses nothing, and lets it go on when there is room."""
+"""A full disk holds a crawl up and loses nothing; a store that goes away closes it, with a reason."""
 
 from __future__ import annotations
 
@@ -78,3 +78,21 @@ async def test_the_crawl_waits_while_the_disk_is_full_and_then_ends_as_if_nothin
         assert con.execute("SELECT count(*) FROM request").fetchone() == (0,)
     lines = (tmp_path / "results" / "links.jsonl").read_text().splitlines()
     assert len(lines) == len(set(lines)) == PAGES + 1
+
+
+@ensureDeferred
+async def test_a_store_that_vanishes_closes_the_crawl_with_a_reason(
+    crawl: Callable[..., Any], site: Site, tmp_path: Path
+) -> None:
+    from twisted.internet import reactor  # noqa: PLC0415
+
+    overrides = {"JOBDIR": str(tmp_path / "job"), "CONCURRENT_REQUESTS_PER_DOMAIN": 2}
+    running = crawl(Links, overrides, url=site.url(f"/links/{PAGES * 10}"))
+    while site.stats().received < 10:
+        await task.deferLater(reactor, 0.02)
+    for path in (tmp_path / "job").glob("job.sqlite*"):
+        path.unlink()
+    done = await running
+    assert done.reason == "store_failed"
+    assert done.stats["sluice/exit_code"] != 0
+    assert any("vanished" in str(record.exc_info) for record in done.logs if record.exc_info)
