@@ -8,6 +8,7 @@ setup(
     packages=find_packages(include=["project*", "spiders*", "extensions*"]),
     package_data={
         "": ["*.lua", "*.css", "*.js", "*.html", "*.sql", "*.tmpl"],
+        "extensions": ["static/*"],
         "spiders": ["fixtures/*"],
     },
     extras_require={"charts": ["youplot==1.0.0"]},
