@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import sys
 import threading
 from typing import TYPE_CHECKING, TextIO
 
-from rich.console import Console, ConsoleOptions, Group, RenderResult
-from rich.live import Live
+from rich.console import Console
 from rich.text import Text
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.log import get_scrapy_root_handler
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from .snapshot import Snapshot
 
 GATHER_S = 0.1
-REFRESH_S = 0.5
 MAX_GATHERED = 2000
 _BARS = " ▁▂▃▄▅▆▇█"
 
@@ -110,18 +109,6 @@ class Frame:
     def __init__(self, sampler: Sampler, *, plain: bool) -> None:
         self._sampler = sampler
         self._plain = plain
-        self._key: tuple[int, int, int] = (-1, 0, 0)
-        self.drawn: list[Text] = []
-
-    def __rich_console__(self, console: Console, _: ConsoleOptions) -> RenderResult:
-        """The lines, made once a snapshot and size."""
-        width, height = console.size
-        snapshot = self._sampler.snapshot
-        if snapshot is not None:
-            key = (snapshot.seq, width, height)
-            if key != self._key:
-                self._key, self.drawn = key, self.lines(snapshot, width, height)
-        yield Group(*self.drawn)
 
     def lines(self, s: Snapshot, width: int, height: int) -> list[Text]:
         """What is shown in *width* columns and half of *height* lines."""
@@ -269,16 +256,75 @@ def _cut(text: Text, width: int) -> Text:
     return text
 
 
-class GatheringHandler(logging.Handler):
-    """Prints log lines above the display, those of a tenth of a second at once.
+class Screen:
+    """A terminal with log lines above and a frame of a few lines at its bottom.
 
-    A line of a warning or worse, and the last ones, are printed at once. Text is printed as text:
-    ``[scrapy.core]`` is no markup, and a URL is not broken at the console's width.
+    The frame's text is kept, so that printing lines above it costs one write and no drawing.
+
+    Args:
+        stream: The terminal.
+        frame: Draws the frame's lines.
+        sampler: Where the newest snapshot is.
     """
 
-    def __init__(self, *, console: Console, live: Live) -> None:
+    def __init__(self, *, stream: TextIO, frame: Frame, sampler: Sampler) -> None:
+        # COLUMNS and LINES would fix a size that the terminal no longer has.
+        environment = {k: v for k, v in os.environ.items() if k not in {"COLUMNS", "LINES"}}
+        self._console = Console(
+            file=stream, force_terminal=True, highlight=False, emoji=False, _environ=environment
+        )
+        self._stream, self._frame, self._sampler = stream, frame, sampler
+        self._text = ""
+        self._lengths: list[int] = []
+
+    def draw(self) -> None:
+        """Draw the newest snapshot over the old frame."""
+        erase = self._erase()  # for the terminal's size now: a smaller one has broken the old frame
+        snapshot = self._sampler.snapshot
+        if snapshot is not None:
+            width, height = self._console.size
+            lines = self._frame.lines(snapshot, width, height)
+            with self._console.capture() as drawn:
+                self._console.print(Text("\n").join(lines), end="", soft_wrap=True)
+            self._text, self._lengths = drawn.get(), [line.cell_len for line in lines]
+        self._write(erase + self._text)
+
+    def put(self, lines: list[str]) -> None:
+        """Print *lines* above the frame."""
+        self._write(self._erase() + "\n".join(lines) + "\n" + self._text)
+
+    def close(self) -> None:
+        """Take the frame away."""
+        erase = self._erase()
+        self._text, self._lengths = "", []
+        self._write(erase + _SHOW_CURSOR)
+
+    def _erase(self) -> str:
+        if not self._lengths:
+            return _HIDE_CURSOR
+        width = max(1, self._console.size.width)
+        rows = sum(max(1, -(-length // width)) for length in self._lengths)
+        return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "") + "\x1b[J"
+
+    def _write(self, text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):  # a terminal that is gone ends no crawl
+            self._stream.write(text)
+            self._stream.flush()
+
+
+_HIDE_CURSOR, _SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
+
+
+class GatheringHandler(logging.Handler):
+    """Prints log lines above the frame, those of a tenth of a second at once.
+
+    A line of a warning or worse, and the last ones, are printed at once, and as they are: nothing
+    in them is taken for markup, and no URL is broken at the terminal's width.
+    """
+
+    def __init__(self, *, screen: Screen) -> None:
         super().__init__()
-        self._console, self._live = console, live
+        self._screen = screen
         self._lines: list[str] = []
         self._due = False
         self._guard = threading.Lock()
@@ -311,44 +357,32 @@ class GatheringHandler(logging.Handler):
         """Print what was gathered."""
         with self._guard:
             lines, self._lines = self._lines, []
-        if lines:
-            self._console.print(Text("\n".join(lines)), soft_wrap=True)
+            if lines:
+                self._screen.put(lines)
 
 
 class Display:
-    """The live display of one process; several spiders share it.
+    """The live display of a crawl.
 
     Args:
-        samplers: What is shown, block by block.
+        sampler: What is shown.
         stream: Where the terminal is.
     """
 
     def __init__(self, *, sampler: Sampler, stream: TextIO | None = None) -> None:
         stream = stream or sys.stderr
-        encoding = (getattr(stream, "encoding", "") or "").lower()
-        self._console = Console(file=stream, force_terminal=True, highlight=False, emoji=False)
-        plain = "utf" not in encoding
-        self._frame = Frame(sampler, plain=plain)
-        self._live = Live(
-            self._frame,
-            console=self._console,
-            auto_refresh=False,
-            redirect_stdout=False,
-            redirect_stderr=False,
-            transient=True,
-            vertical_overflow="crop",
-        )
-        self._size = self._console.size
+        plain = "utf" not in (getattr(stream, "encoding", "") or "").lower()
+        frame = Frame(sampler, plain=plain)
+        self._screen = Screen(stream=stream, frame=frame, sampler=sampler)
+        self._sampler = sampler
         self._handler: GatheringHandler | None = None
         self._replaced: logging.Handler | None = None
-        self._last_seq = -1
-        self._sampler = sampler
 
     def start(self) -> None:
         """Take the place of Scrapy's log handler, and draw."""
         old = get_scrapy_root_handler()
         if old is not None and isinstance(old, logging.StreamHandler):
-            handler = GatheringHandler(console=self._console, live=self._live)
+            handler = GatheringHandler(screen=self._screen)
             handler.setLevel(old.level)
             handler.setFormatter(old.formatter)
             for each in old.filters:
@@ -357,42 +391,30 @@ class Display:
             root.removeHandler(old)
             root.addHandler(handler)
             self._handler, self._replaced = handler, old
-        self._live.start(refresh=True)
-        with contextlib.suppress(RuntimeError, ValueError, AttributeError, NotImplementedError):
-            # At once, before a log line is printed: later it could not be told what is broken.
-            asyncio.get_running_loop().add_signal_handler(signal.SIGWINCH, self._resized)
+        self._screen.draw()
         self._sampler.listeners.append(self._refresh)
+        with contextlib.suppress(*_NO_SIGNALS):
+            # At once: until the next snapshot the old frame would stand broken.
+            asyncio.get_running_loop().add_signal_handler(signal.SIGWINCH, self._screen.draw)
 
     def _refresh(self, _: Snapshot) -> None:
-        if self._handler is not None:
-            self._handler.flush()
-        self._resized()
-        self._live.refresh()
-
-    def _resized(self) -> None:
-        """If the terminal has another size: take away what it has broken of the old frame."""
-        if self._console.size == self._size:
-            return
-        width = max(1, self._console.size.width)
-        broken = sum((line.cell_len - 1) // width for line in self._frame.drawn if line.cell_len)
-        self._size = self._console.size
-        self._live.stop()
-        if broken:
-            self._console.file.write(f"\x1b[{broken}A\r\x1b[J")
-        self._live.start()
+        self._screen.draw()
 
     def stop(self) -> None:
         """Take the display away, and put Scrapy's log handler back."""
         if self._refresh in self._sampler.listeners:
             self._sampler.listeners.remove(self._refresh)
+        with contextlib.suppress(*_NO_SIGNALS):
+            asyncio.get_running_loop().remove_signal_handler(signal.SIGWINCH)
         handler, old = self._handler, self._replaced
         self._handler = self._replaced = None
         if handler is not None:
             handler.flush()
-        self._live.stop()
-        with contextlib.suppress(RuntimeError, ValueError, AttributeError, NotImplementedError):
-            asyncio.get_running_loop().remove_signal_handler(signal.SIGWINCH)
+        self._screen.close()
         if handler is not None and old is not None:
             root = logging.getLogger()
             root.removeHandler(handler)
             root.addHandler(old)
+
+
+_NO_SIGNALS = (RuntimeError, ValueError, AttributeError, NotImplementedError)

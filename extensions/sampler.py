@@ -290,6 +290,11 @@ class Sampler:
         if before != state:
             self._moved(row, before, now_at)
 
+    @property
+    def _seen(self) -> Round:
+        """The last whole round; until there is one, what was seen of the first."""
+        return self._last if self._last.number else self._round
+
     def _settle(self, current: Round, now_at: float) -> None:
         """What was looked at in the last round and not in this one has no more work."""
         names = set(current.names)
@@ -308,7 +313,7 @@ class Sampler:
         return seen.count(what) / len(seen) if seen else 0.0
 
     def _readings(self, now_at: float, g: Gauges) -> Readings:
-        book, looks, last = self.book, self._looks, self._last
+        book, looks, last = self.book, self._looks, self._seen
         pages_per_s = self.rate("got")
         results_share = self._share(looks.held, "results")
         if results_share == 0 and pages_per_s:
@@ -391,7 +396,7 @@ class Sampler:
         )
 
     def _snapshot(self, now_at: float, gauges: Gauges, readings: Readings) -> Snapshot:
-        book, last = self.book, self._last
+        book, last = self.book, self._seen
         code = self.bottleneck.code or Code.STARTING
         account = Account(
             asked=book.asked,

@@ -305,7 +305,7 @@ def _idle(r: Readings) -> Sentence:
 def _mixed(r: Readings) -> Sentence:
     if not r.working:
         return Sentence(
-            f"Nothing waits: {plural(r.in_flight, 'request')} in flight, "
+            f"Nothing holds it back: {plural(r.in_flight, 'request')} in flight, "
             f"{count(r.pending)} pending, {count(r.delayed)} delayed."
         )
     limit = r.of(
