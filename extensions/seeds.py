@@ -37,6 +37,7 @@ CHUNK_BYTES = 65_536
 BLOCK_RECORDS = 500
 NAMED_BAD_LINES = 10
 STDIN = "-"
+_USUAL_RECORD_BYTES = 50
 COLUMN = "url"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _UTF8_BOM = b"\xef\xbb\xbf"
@@ -78,12 +79,14 @@ class SeedFile:
         name: As the user wrote it.
         bytes_total: Size of the file as stored; None for standard input and pipes.
         bytes_read: How far it was read, in the same count.
+        records: Lines that were handed out, bad ones included.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.bytes_total: int | None = None
         self.bytes_read = 0
+        self.records = 0
         stem, self._gzip = (name[:-3], True) if name.endswith(".gz") else (name, False)
         self._kind = Path(stem).suffix.lower()
         self._stdin = name == STDIN
@@ -126,7 +129,17 @@ class SeedFile:
         """
         records = self._records()
         while block := await _in_daemon_thread(lambda: self._take(records)):
+            self.records += len(block)
             yield block
+        self.bytes_read = self.bytes_total or self.bytes_read
+
+    @property
+    def left(self) -> int | None:
+        """About how many lines are not handed out yet, by the bytes; None if nothing tells."""
+        if self.bytes_total is None:
+            return None
+        a_record = self.bytes_read / self.records if self.records else _USUAL_RECORD_BYTES
+        return max(0, round((self.bytes_total - self.bytes_read) / a_record))
 
     def _take(self, records: Iterator[Record]) -> list[Seed | BadLine]:
         block: list[Seed | BadLine] = []
@@ -141,7 +154,7 @@ class SeedFile:
         return block
 
     def _records(self) -> Iterator[Record]:
-        lines = _lines(self._chunks())
+        lines = self._counted(_lines(self._chunks()))
         if self._kind == ".csv":
             return _csv_records(self.name, lines)
         if self._kind in {".jsonl", ".ndjson"}:
@@ -159,16 +172,18 @@ class SeedFile:
             if self._gzip:
                 with gzip.GzipFile(fileobj=io.BufferedReader(raw)) as unzipped:
                     while chunk := unzipped.read1(CHUNK_BYTES):
-                        self._note_position(raw)
+                        self.bytes_read = raw.tell()
                         yield chunk
                 return
             while chunk := raw.read(CHUNK_BYTES):
-                self._note_position(raw)
                 yield chunk
 
-    def _note_position(self, raw: io.FileIO) -> None:
-        if self.bytes_total is not None:
-            self.bytes_read = raw.tell()
+    def _counted(self, lines: Iterator[bytes | _Pause | None]) -> Iterator[bytes | _Pause | None]:
+        """The same lines; what they take in a plain file is what was read of it."""
+        for line in lines:
+            if isinstance(line, bytes) and not self._gzip:
+                self.bytes_read += len(line) + 1
+            yield line
 
 
 class BadLines:

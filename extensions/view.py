@@ -90,6 +90,7 @@ class ControlView:
             paused_since_at=control.paused_since_at,
             paused_by=control.paused_by,
             seeds_done=compat.seeds_are_read(control.engine),
+            unread=self._unread(),
             in_flight=self.in_flight(),
             disk=self._folder,
         )
@@ -100,6 +101,13 @@ class ControlView:
         self._results(gauges, now_at)
         self._machine(gauges)
         return gauges
+
+    def _unread(self) -> int | None:
+        """Seeds that are not drawn yet, if the spider can tell (`seeds_left`); None if it cannot."""
+        engine = self._control.engine
+        if compat.seeds_are_read(engine):
+            return 0
+        return getattr(engine.spider, "seeds_left", None)
 
     def _queues(self, gauges: Gauges, now_at: float) -> None:
         control = self._control

@@ -33,6 +33,7 @@ class PagesSpider(Spider):
         refuse_unknown(type(self), other)
         self.seeds = seeds
         self.file = SeedFile(seeds) if seeds else None
+        self._drawn = 0
         self._rules = FieldRules.load(fields) if fields else None
 
     @classmethod
@@ -43,6 +44,12 @@ class PagesSpider(Spider):
             spider.file.check()
         return spider
 
+    @property
+    def seeds_left(self) -> int | None:
+        """About how many lines of the seeds were not drawn yet; None if nothing tells."""
+        left = self.file.left if self.file else 0
+        return None if left is None or not self.file else left + self.file.records - self._drawn
+
     async def start(self) -> AsyncIterator[Request]:
         """One request a seed, in the order of the file."""
         require(type(self), {"seeds": self.seeds})
@@ -50,6 +57,7 @@ class PagesSpider(Spider):
         bad, good, stats = BadLines(source=self.seeds, log=self.logger), 0, self.crawler.stats
         async for block in self.file.blocks():
             for record in block:
+                self._drawn += 1
                 if isinstance(record, BadLine):
                     bad.add(record)
                 else:

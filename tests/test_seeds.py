@@ -136,11 +136,13 @@ async def test_a_long_file_is_never_held_whole(tmp_path):
             count += len(block)
             if count == 500:
                 assert file.bytes_read < 200_000 < file.bytes_total  # lazily
+                assert abs(file.left - 59_500) < 6_000  # early lines are shorter
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     assert count == 60_000
     assert file.bytes_read == file.bytes_total
+    assert file.left == 0
     assert peak < 2_000_000
 
 
