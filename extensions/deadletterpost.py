@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from .stores.base import StoreError
 from .stores.deadletter_filters import LetterFilter
 from .stores.deadletters import DeadLetterError
 from .worker import Worker
@@ -150,13 +151,19 @@ class DeadLetterPost:
             try:
                 await self._carry()
                 await self._bring_back()
-            except DeadLetterError as error:
-                if not self._failing:
-                    logger.warning("Dead letters wait in the job store: %s", error)
-                self._failing = True
-                await asyncio.sleep(_RETRY_S)
+            except (DeadLetterError, StoreError) as error:
+                await self._wait_after(error)
+            except Exception as error:
+                logger.exception("Carrying dead letters failed; it is tried again")
+                await self._wait_after(error)
             else:
                 self._failing = False
+
+    async def _wait_after(self, error: Exception) -> None:
+        if not self._failing:
+            logger.warning("Dead letters wait in the job store: %s", error)
+        self._failing = True
+        await asyncio.sleep(_RETRY_S)
 
     async def _carry(self) -> None:
         while letters := self._store.dead_outbox(_BATCH):
@@ -166,7 +173,7 @@ class DeadLetterPost:
     async def _carry_last(self) -> None:
         try:
             await self._carry()
-        except DeadLetterError as error:
+        except (DeadLetterError, StoreError) as error:
             logger.error("Dead letters stay in the job store: %s", error)  # noqa: TRY400
 
     async def _bring_back(self) -> None:

@@ -32,6 +32,7 @@ _FIRST_BATCH_ROWS = 50
 _RETRY_BASE_S = 0.25
 _RETRY_CAP_S = 10.0
 _SLOW_WRITE_S = 5.0
+_STORE_RETRY_S = 1.0
 _CLOSE_S = 5.0
 _CLOSE_BUSY_S = 0.5
 
@@ -184,18 +185,25 @@ class Lane:
 
     async def _run(self) -> None:
         try:
-            while not (await self._drain() and self._finishing):
+            while not (await self._drain_patiently() and self._finishing):
                 await self._news.wait()
                 self._news.clear()
         except SinkGone as error:
             self._gone(str(error))
-        except StoreError as error:
-            logger.error("Results stay in the job store: %s", error)  # noqa: TRY400
         except asyncio.CancelledError:
             raise
         except Exception as error:
             logger.exception("The writer to %s failed", self.name)
             self._gone(f"{self.name}: {type(error).__name__}: {error}")
+
+    async def _drain_patiently(self) -> bool:
+        """Drain; a job store that cannot be read just now is asked again."""
+        while True:
+            try:
+                return await self._drain()
+            except StoreError as error:
+                logger.warning("Results wait in the job store: %s", error)
+                await asyncio.sleep(_STORE_RETRY_S)
 
     async def _drain(self) -> bool:
         """Write until nothing waits."""

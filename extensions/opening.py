@@ -12,6 +12,7 @@ from .commandline import leaves_no_trace
 from .deadletterpost import DeadLetterPost, PostHooks
 from .joining import Opened, open_shared
 from .spiderargs import spider_arguments
+from .stores.deadletter_rows import path_for
 from .stores.deadletters import DeadLetterFile
 from .stores.sinks import SinkGone, make_sinks
 from .stores.sqlite import SqliteJobStore
@@ -79,7 +80,7 @@ async def open_post(
         return None
     ledger, spider = control.ledger, control.spider
     post = DeadLetterPost(
-        file=DeadLetterFile(target.replace("%(spider)s", spider.name.replace("/", "_"))),
+        file=DeadLetterFile(path_for(target, spider.name)),
         store=ledger.store,
         hooks=PostHooks(
             record=control.record_soon, revive=revive, wants=lambda: not control.stopping

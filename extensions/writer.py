@@ -10,6 +10,7 @@ Each sink has a lane of its own (thread, mark, state): one that hangs does not h
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import time
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .lane import Lane, SinkState, SinkStatus
-from .stores.base import DeadLetter
+from .stores.base import DeadLetter, StoreError
 from .stores.sinks import JsonLinesSink
 from .worker import Worker
 
@@ -228,8 +229,10 @@ class ResultsWriter:
             return
         up_to = min(lane.safe_row for lane in self._lanes)
         if up_to > self._forgotten:
-            self._store.forget_items(up_to)
-            self._forgotten = up_to
+            # A store that is full or busy keeps them for now; they are asked for no more.
+            with contextlib.suppress(StoreError):
+                self._store.forget_items(up_to)
+                self._forgotten = up_to
 
     def _letter(self, lane: Lane, poison: PoisonRow, item: StagedItem) -> DeadLetter:
         now_at = time.time()

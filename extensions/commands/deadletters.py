@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 from scrapy.commands import ScrapyCommand
 from scrapy.utils.conf import arglist_to_dict
 
+from ..config import BadSetting, Config
 from ..policy.redact import redact_url
 from ..stores.deadletter_filters import LetterFilter, age_s
+from ..stores.deadletter_rows import path_for
 from ..stores.deadletters import DeadLetterError, DeadLetterFile
 from . import deadletter_text as text
 
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _ACTIONS = ("list", "show", "replay", "export", "purge")
-_SPIDER = "%(spider)s"
 _CMDLINE_PRIORITY = 40
 
 
@@ -102,14 +103,17 @@ class Command(ScrapyCommand):
 
     def _files(self, spider: str | None) -> list[DeadLetterFile]:
         assert self.settings is not None
-        pattern = self.settings.get("SLUICE_DEAD_LETTERS", "deadletters/%(spider)s.sqlite")
-        if not pattern:
+        try:
+            target = Config.from_settings(self.settings).dead_letters
+        except BadSetting as error:
+            raise Refused(str(error)) from None
+        if target is None:
             raise Refused("SLUICE_DEAD_LETTERS is empty: there is no dead-letter file")
         if spider is not None:
-            paths = [pattern.replace(_SPIDER, spider)]
-            paths = [path for path in paths if Path(path).exists()]
+            paths = [path] if (path := path_for(target, spider)).exists() else []
         else:
-            paths = sorted(glob.glob(glob.escape(pattern).replace(_SPIDER, "*")))  # noqa: PTH207
+            pattern = str(path_for(glob.escape(target), "*"))
+            paths = [Path(path) for path in sorted(glob.glob(pattern))]  # noqa: PTH207
         return [DeadLetterFile(path) for path in paths]
 
     # -- one method an action

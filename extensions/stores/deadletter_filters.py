@@ -76,4 +76,4 @@ class LetterFilter:
         return " AND ".join(terms) or "1", values
 
 
-Everything = LetterFilter()
+EVERYTHING = LetterFilter()

@@ -6,6 +6,7 @@ import json
 import re
 import uuid
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..policy.redact import redact_url
@@ -66,6 +67,11 @@ class Requested:
     groups: Mapping[tuple[str, str], int]
     not_replayable: int
     busy: int
+
+
+def path_for(target: str, spider: str) -> Path:
+    """The dead-letter file of *spider*: its name, as one path component, for ``%(spider)s``."""
+    return Path(target.replace("%(spider)s", re.sub(r"[/\\\0]", "_", spider)))
 
 
 def settled(row_id: int, *, spider: str) -> DeadLetter:

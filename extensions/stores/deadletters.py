@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .deadletter_db import DeadLetterDatabase, DeadLetterError
-from .deadletter_filters import Everything
+from .deadletter_filters import EVERYTHING
 from .deadletter_rows import (
     REPLAYABLE,
     SETTLED,
@@ -210,7 +210,7 @@ class DeadLetterFile(DeadLetterDatabase):
         newest_first: bool = True,
     ) -> Iterator[Row]:
         """The rows that *where* lets through."""
-        condition, values = (where or Everything).sql(time.time())
+        condition, values = (where or EVERYTHING).sql(time.time())
         order = "DESC" if newest_first else "ASC"
         with self._failures():
             query = (
@@ -223,7 +223,7 @@ class DeadLetterFile(DeadLetterDatabase):
 
     def count(self, where: LetterFilter | None = None) -> int:
         """How many rows *where* lets through."""
-        condition, values = (where or Everything).sql(time.time())
+        condition, values = (where or EVERYTHING).sql(time.time())
         query = f"SELECT count(*) FROM letters WHERE {condition}"
         with self._failures():
             return int(self._db().execute(query, values).fetchone()[0])
@@ -231,7 +231,7 @@ class DeadLetterFile(DeadLetterDatabase):
     def request_replay(self, where: LetterFilter | None = None) -> Requested:
         """Mark the dead rows that *where* lets through as requested."""
         self.recover()
-        condition, values = (where or Everything).sql(time.time())
+        condition, values = (where or EVERYTHING).sql(time.time())
         kinds = ", ".join(f"'{kind}'" for kind in REPLAYABLE)
         with self._writing() as db:
             not_replayable = db.execute(
@@ -257,7 +257,7 @@ class DeadLetterFile(DeadLetterDatabase):
     def purge(self, where: LetterFilter | None = None) -> int:
         """Delete the rows that *where* lets through, except those being replayed; how many."""
         self.recover()
-        condition, values = (where or Everything).sql(time.time())
+        condition, values = (where or EVERYTHING).sql(time.time())
         with self._writing() as db:
             return db.execute(
                 f"DELETE FROM letters WHERE ({condition}) AND state <> 'replaying'",
