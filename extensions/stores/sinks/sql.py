@@ -91,8 +91,8 @@ class SqlSink:
         with self._failures():
             if self._url.get_backend_name() == "sqlite":
                 self._prepare_sqlite()
-            with self._engine.begin() as connection:
-                connection.execute(sa.schema.CreateTable(self._table, if_not_exists=True))
+            if not self._has_table():
+                self._create_table()
             found = {
                 column["name"]
                 for column in sa.inspect(self._engine).get_columns(
@@ -128,6 +128,18 @@ class SqlSink:
         """Close the connection."""
         with contextlib.suppress(Exception):
             self._engine.dispose()
+
+    def _has_table(self) -> bool:
+        return sa.inspect(self._engine).has_table(self._table.name, schema=self._table.schema)
+
+    def _create_table(self) -> None:
+        """Create it, unless another crawl does so at the same moment."""
+        try:
+            with self._engine.begin() as connection:
+                connection.execute(sa.schema.CreateTable(self._table, if_not_exists=True))
+        except sa.exc.DBAPIError:
+            if not self._has_table():
+                raise
 
     def _store(self, values: list[dict[str, Any]], poison: list[PoisonRow]) -> None:
         try:

@@ -157,6 +157,41 @@ def test_missing_rights_are_for_good(open_sink, postgres):
     sink.write(rows(1, 1))
 
 
+def test_a_user_without_the_right_to_create_tables(open_sink, postgres):
+    open_sink()
+    postgres.ask("DROP ROLE IF EXISTS writer")
+    postgres.ask("CREATE ROLE writer LOGIN")
+    postgres.ask("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+    postgres.ask("GRANT SELECT, INSERT, UPDATE ON results TO writer")
+    open_sink(postgres.url("writer")).write(rows(1, 3))
+    assert ids(postgres) == [1, 2, 3]
+    postgres.ask("DROP TABLE results")
+    with pytest.raises(SinkGone, match="permission denied"):
+        open_sink(postgres.url("writer"))
+    postgres.ask("DROP ROLE writer")
+
+
+def test_ten_crawls_create_the_table_at_once(open_sink, postgres):
+    sinks = [SqlSink(url=postgres.url(), spider="shop", job=f"{n}") for n in range(10)]
+    failures = []
+
+    def work(sink):
+        try:
+            sink.open(None)
+            sink.write(rows(1, 5))
+        except SinkError as error:
+            failures.append(error)
+        sink.close()
+
+    threads = [threading.Thread(target=work, args=(sink,)) for sink in sinks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert postgres.ask("SELECT count(*) FROM results") == [(50,)]
+
+
 def test_a_database_that_is_not_there_is_named_without_credentials(postgres):
     proxy = CuttingProxy(postgres)
     url = f"postgresql://postgres:hunter2@127.0.0.1:{proxy.port}/nosuch"

@@ -4,9 +4,11 @@ import json
 import sqlite3
 
 import pytest
+import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
 
 from extensions.stores.sinks import SinkDown, SinkGone, make_sinks
-from extensions.stores.sinks.sql import SqlSink
+from extensions.stores.sinks.sql import SqlSink, _table, _upsert
 
 
 def row(number, **fields):
@@ -120,6 +122,17 @@ def test_a_table_of_other_columns_is_refused(database, open_sink):
         open_sink()
     open_sink(table="pages").write(rows(1, 1))
     assert ask(database, "SELECT count(*) FROM pages") == [(1,)]
+
+
+@pytest.mark.parametrize("name", ["mysql", "mariadb"])
+def test_the_statements_for_mysql_can_be_made(name):
+    """No such server is at hand: this shows that SQLAlchemy has all that is asked of it."""
+    dialect = mysql.dialect()
+    table = _table("crawl.results")
+    assert "ON DUPLICATE KEY UPDATE" in str(_upsert(table, name).compile(dialect=dialect))
+    text = str(sa.schema.CreateTable(table).compile(dialect=dialect))
+    assert "item JSON NOT NULL" in text
+    assert "stored_at DATETIME(6) NOT NULL" in text
 
 
 def test_a_table_dropped_meanwhile_is_gone(open_sink, database):
