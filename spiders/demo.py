@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from scrapy import Request, Spider, signals
 
 from extensions.arguments import BadArgument, refuse_unknown
-from extensions.contracts import checking
+from extensions.commandline import leaves_no_trace
 from extensions.trial import HostResult, TrialSite, report, scaled
 from project.items import Page
 
@@ -59,7 +59,7 @@ class DemoSpider(Spider):
 
     def introduce(self) -> None:
         """Say what will be crawled."""
-        if checking():
+        if leaves_no_trace():
             return
         total = sum(host.pages for host in self._site.hosts)
         _say(f"A hostile site on this machine: {len(self._site.hosts)} hosts, {total:,} pages.")
