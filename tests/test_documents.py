@@ -48,6 +48,12 @@ def test_every_file_that_is_linked_exists(path):
         assert (path.parent / target).exists(), target
 
 
+def test_the_readme_leads_to_every_document():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for path in DOCUMENTS[1:]:
+        assert f"(docs/{path.name})" in text, path.name
+
+
 def test_stats_are_those_of_the_code():
     """Each in the code is in docs/stats.md, and each there is in the code."""
     text = (ROOT / "docs" / "stats.md").read_text(encoding="utf-8")
