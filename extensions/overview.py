@@ -21,7 +21,7 @@ from scrapy.utils.asyncio import run_in_thread
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.job import job_dir
 
-from . import names, progress, report, whereabouts
+from . import display, names, progress, report, whereabouts
 from .config import Config
 from .control import Control
 from .metrics import CrawlMetrics
@@ -81,7 +81,7 @@ class Overview:
         self._live = live
         self._sampler: Sampler | None = None
         self._page: StatusPage | None = None
-        self._display: progress.Display | None = None
+        self._display: display.Display | None = None
         self._notifier: Notifier | None = None
         self._line_due = 0.0
         self._save_due = 0.0
@@ -161,7 +161,7 @@ class Overview:
         sampler.start()
         if self._live:
             self._shown_live = True
-            self._display = progress.Display(sampler=sampler)
+            self._display = display.Display(sampler=sampler)
             self._display.start()
 
     def _recall(self, sampler: Sampler) -> None:
@@ -376,4 +376,4 @@ def follow_exit(crawler: Crawler, take: Callable[[int], None]) -> None:
 
 def _wants_display(settings: BaseSettings, *, wanted: bool) -> bool:
     log_file = settings.get("LOG_FILE")
-    return progress.wants_display(sys.stderr, os.environ, wanted=wanted, log_file=log_file)
+    return display.wants_display(sys.stderr, os.environ, wanted=wanted, log_file=log_file)

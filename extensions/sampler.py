@@ -9,17 +9,16 @@ from __future__ import annotations
 import logging
 import math
 import os
-import resource
 import time
-from collections import Counter, deque
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from collections import deque
+from typing import TYPE_CHECKING
 
 from scrapy.utils.asyncio import call_later
 
+from .looks import LOOK_S, LOOKS_PER_TICK, Looks, Marks, Round, rss_bytes
 from .policy.account import Account
 from .policy.bottleneck import Bottleneck, Cause, Code, Readings
-from .policy.eta import Horizon, Times
+from .policy.eta import Times
 from .policy.history import History
 from .policy.sentences import sentence
 from .snapshot import Gauges, Snapshot
@@ -34,8 +33,6 @@ logger = logging.getLogger(__name__)
 
 SLICE = 250
 """Domains looked at in one look, ten times a second: under two milliseconds."""
-LOOKS_PER_TICK = 10
-LOOK_S = 0.1
 SERIES = (
     "pages_per_s", "refused_per_s", "pending_in_memory", "in_flight", "delayed",
     "retries_out_per_s", "retries_in_per_s", "results_waiting", "loop_lag_ms", "rss_mib",
@@ -52,65 +49,6 @@ _STATES = {
     Cause.USER_PAUSE: "paused", Cause.PROXY: "waiting",
 }  # fmt: skip
 UNKNOWN_END = frozenset({"down", "parked", "paused", "probing"})
-
-
-class Marks(NamedTuple):
-    """Running totals at one moment: a rate is the difference of two."""
-
-    now: float
-    got: int
-    refused: int
-    answers: int
-    retries_out: int
-    retries_in: int
-    written: int
-    links: int
-    seeds: int
-
-
-class Looks:
-    """What was seen ten times a second in the last ten seconds."""
-
-    def __init__(self) -> None:
-        size = 10 * LOOKS_PER_TICK
-        self.held: deque[str] = deque(maxlen=size)
-        self.backed_out: deque[bool] = deque(maxlen=size)
-        self.in_flight: deque[int] = deque(maxlen=size)
-        self.gate_waits: deque[bool] = deque(maxlen=size)
-        self.lag_s: deque[float] = deque(maxlen=size)
-
-    def add(self, view: CrawlView, lag_s: float) -> None:
-        """One look."""
-        self.held.append(view.held_back())
-        self.backed_out.append(view.backed_out())
-        self.in_flight.append(view.in_flight())
-        self.gate_waits.append(view.gate_waits())
-        self.lag_s.append(lag_s)
-
-    def lag_p99_s(self) -> float:
-        """99th percentile of the event loop's lateness."""
-        return sorted(self.lag_s)[(len(self.lag_s) * 99) // 100 - 1] if self.lag_s else 0.0
-
-
-class Round:
-    """One pass over the domains with work, in slices."""
-
-    def __init__(self, names: list[str], number: int) -> None:
-        self.names = names
-        self.number = number
-        self.place = 0
-        self.blocked: Counter[Cause] = Counter()
-        self.states: Counter[str] = Counter()
-        self.growing = 0
-        self.horizon = Horizon()
-        self.slowest: DomainRow | None = None
-        self.held: DomainRow | None = None
-        self.crawl_delay: tuple[float, str] | None = None
-
-    @property
-    def ended(self) -> bool:
-        """Was every domain looked at?"""
-        return self.place >= len(self.names)
 
 
 class Sampler:
@@ -465,15 +403,3 @@ class Sampler:
     def running_s(self) -> float:
         """How long this job has run, over all its processes."""
         return self.earlier_s + time.monotonic() - self.started_due
-
-
-_PAGE_BYTES = resource.getpagesize()
-_STATM = Path("/proc/self/statm")
-
-
-def rss_bytes() -> int:
-    """Memory of this process; its peak where the system does not tell the current one."""
-    try:
-        return int(_STATM.read_text(encoding="ascii").split()[1]) * _PAGE_BYTES
-    except (OSError, ValueError, IndexError):
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

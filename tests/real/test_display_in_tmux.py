@@ -25,7 +25,7 @@ from scrapy.utils.log import configure_logging
 from scrapy.settings import Settings
 from extensions.book import Book
 from extensions.policy.bottleneck import Cause
-from extensions.progress import Display
+from extensions.display import Display
 from extensions.sampler import Sampler
 from extensions.snapshot import DomainNow
 from tests.test_sampler import PlainView
@@ -53,7 +53,7 @@ async def main():
     sys.stderr.write(f"used {{used:.3f}} s\\nTHE END\\n")
     await asyncio.sleep(30)
 
-import extensions.progress as progress, extensions.sampler as sampling
+import extensions.display as progress, extensions.sampler as sampling
 later = lambda delay, call: asyncio.get_running_loop().call_later(delay, call)
 progress.call_later = sampling.call_later = later
 asyncio.run(main())
