@@ -16,6 +16,7 @@ from scrapy.utils.misc import load_object
 from .config import BadSetting, Config
 from .contracts import add_contracts, checking, prepare_check
 from .control import Control
+from .cutting import OutputCut
 from .logformatter import LeanLogFormatter
 from .overview import Overview
 from .results import ResultsPipeline
@@ -74,6 +75,7 @@ class Addon:
         place("DOWNLOADER_MIDDLEWARES", ThrottleMiddleware, 560)
         # Next to the engine, so that it draws seeds last, after other middlewares' own process_start.
         place("SPIDER_MIDDLEWARES", StartGate, 10)
+        place("SPIDER_MIDDLEWARES", OutputCut, 20)
         if config.results:
             place("ITEM_PIPELINES", ResultsPipeline, 900)
         if config.fast_handler:

@@ -129,6 +129,7 @@ class Control:
         self.paused_by = ""
         self.strays = Strays(self)
         self.stopping = False
+        self.waits_no_longer = False  # the stopping crawl's time is up
         self.store_waits = False
         self.foreign_filter: BaseDupeFilter | None = None
         self.writer: ResultsWriter | None = None

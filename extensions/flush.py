@@ -153,6 +153,7 @@ class Flusher:
             logger.warning(
                 "Stopped waiting for %d requests that are still running", len(self._ledger.leases)
             )
+            control.waits_no_longer = True
             compat.stop_waiting(control.engine)
 
     # -- one flush -----------------------------------------------------------------------------------------------------
@@ -192,6 +193,9 @@ class Flusher:
 
     def _settle(self, lease: Lease) -> None:
         control = self._control
+        if lease.cut:
+            self._ledger.reopen(lease)
+            return
         ending = lease.ending()
         dead: list[DeadLetter] = []
         if ending is Ending.PARSED:

@@ -43,6 +43,7 @@ class Lease:
         "banned",
         "children",
         "crashes",
+        "cut",
         "domain",
         "entry",
         "error",
@@ -81,6 +82,7 @@ class Lease:
         self.letters: list[DeadLetter] = []  # of its items
         self.banned: str | None = None  # why its answer is a ban page
         self.crashes = entry.crashes
+        self.cut = False  # the rest of its output was left out, since the crawl stops
 
     @property
     def id(self) -> int:

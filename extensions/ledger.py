@@ -54,6 +54,7 @@ class Ledger:
         self.durable = durable
         self.codec = codec
         self._on_unstorable = on_unstorable
+        self._reopened = 0
         self.staged = 0  # results of leased requests
         self.buried = 0  # dead letters put into a batch; set back by whoever carries them on
         self.leases: dict[int, Lease] = {}
@@ -207,6 +208,10 @@ class Ledger:
 
     def reopen(self, lease: Lease) -> None:
         """*lease* came to nothing: its request is pending again at the next start."""
+        self._reopened += 1
+        self.staged -= len(lease.items)
+        lease.children.clear()  # it will yield them again
+        lease.held_on_disk.clear()
         if lease.entry.stored:
             self.put(lease.entry, State.PENDING)
 
@@ -220,7 +225,7 @@ class Ledger:
         self._landed.clear()
         self.leases.clear()
         self.by_request.clear()
-        return len(left)
+        return len(left) + self._reopened
 
     @property
     def waits(self) -> bool:
