@@ -44,7 +44,9 @@ async def stops_in_time(crawl, tmp_path, spider):
     assert spider.yielded < 40_000
     assert not [m for m in done.messages() if "never retrieved" in m]
     with closing(sqlite3.connect(tmp_path / "job" / "job.sqlite")) as job:
-        found = job.execute("SELECT state FROM request WHERE payload LIKE '%/links/40000%'")
+        found = job.execute(
+            "SELECT state FROM request WHERE json_extract(CAST(payload AS TEXT), '$.url') LIKE '%/links/40000'"
+        )
         assert found.fetchall() == [(State.PENDING,)]
         items = job.execute("SELECT count(*) FROM outbox WHERE payload LIKE '%/links/40000%'")
         assert items.fetchone() == (0,)
