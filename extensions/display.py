@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, ClassVar, TextIO
 
 from rich.console import Console
 from rich.text import Text
@@ -310,17 +310,23 @@ class Display:
         stream: Where the terminal is.
     """
 
+    shown: ClassVar[bool] = False
+
     def __init__(self, *, sampler: Sampler, stream: TextIO | None = None) -> None:
         stream = stream or sys.stderr
         plain = "utf" not in (getattr(stream, "encoding", "") or "").lower()
         frame = Frame(sampler, plain=plain)
         self._screen = Screen(stream=stream, frame=frame, sampler=sampler)
         self._sampler = sampler
+        self._shows = False
         self._handler: GatheringHandler | None = None
         self._replaced: logging.Handler | None = None
 
     def start(self) -> None:
-        """Take the place of Scrapy's log handler, and draw."""
+        """Take the place of Scrapy's log handler, and draw; one crawl of a process does."""
+        if Display.shown:
+            return
+        Display.shown = self._shows = True
         old = get_scrapy_root_handler()
         if old is not None and isinstance(old, logging.StreamHandler):
             handler = GatheringHandler(screen=self._screen)
@@ -343,6 +349,9 @@ class Display:
 
     def stop(self) -> None:
         """Take the display away, and put Scrapy's log handler back."""
+        if not self._shows:
+            return
+        Display.shown = self._shows = False
         if self._refresh in self._sampler.listeners:
             self._sampler.listeners.remove(self._refresh)
         with contextlib.suppress(*_NO_SIGNALS):

@@ -64,6 +64,23 @@ def test_a_hold_comes_on_top() -> None:
     assert horizon.times(ended=0).all_s == pytest.approx(60)
 
 
+def test_the_end_of_a_crawl_of_two_domains_is_told_to_a_tenth_after_a_quarter() -> None:
+    """400 pages at 2/s and 300 at 0.5/s end after 600 s: after 150 s that is what is said."""
+    rates, left = {"fast.example": 2.0, "slow.example": 0.5}, {}
+    horizon, ended = Horizon(), 0
+    for (name, per_s), pages in zip(rates.items(), (400, 300), strict=True):
+        goodput = Goodput()
+        got = int(150 * per_s)
+        for page in range(got):
+            goodput.count(page / per_s)
+        left[name] = pages - got
+        ended += got
+        horizon.add(name, left=left[name], per_s=goodput.per_s(150))
+    times = horizon.times(ended=ended)
+    assert times.last == "slow.example"
+    assert times.all_s == pytest.approx(450, rel=0.1)
+
+
 domains = st.lists(
     st.tuples(st.floats(1, 1e6), st.floats(0.001, 1e3), st.floats(0, 1e4)), max_size=40
 )
