@@ -34,11 +34,12 @@ _RANK = {state: number for number, state in enumerate(reversed(_STATE_ORDER))}
 _UNKNOWN_S = 1e12
 
 
-def _by_end(row: DomainRow) -> tuple[float, int]:
+def _by_end(row: DomainRow) -> float:
     """Unknown first, then what ends last: trouble is on top without a second rule."""
-    if row.left_s is None:
-        return (_UNKNOWN_S, row.left)
-    return (row.left_s, row.left)
+    left_s = row.left_s
+    if left_s is None:
+        return _UNKNOWN_S + row.pending + row.delayed + row.in_flight
+    return left_s
 
 
 SORTS: dict[str, Callable[[DomainRow], Any]] = {

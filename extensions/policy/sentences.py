@@ -74,7 +74,8 @@ def _incomplete(r: Readings) -> Sentence:
     if r.lost:
         text = f"Incomplete: {count(r.lost)} of {plural(r.asked, 'page')} {_are(r.lost)} lost"
         if r.lost_domain and r.domains > 1:
-            text += f", {count(r.lost_there)} on {host(r.lost_domain)}"
+            some = "all" if r.lost_there >= r.lost else count(r.lost_there)
+            text += f", {some} on {host(r.lost_domain)}"
         return Sentence(f"{text}.", "What is lost is kept as dead letters and can be replayed.")
     if left:
         return Sentence(

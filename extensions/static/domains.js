@@ -99,7 +99,7 @@
     const by = (COLUMNS.find(c => c[0] === view.sort) || ['', ''])[1].toLowerCase();
     setText($('#count'), rows.length ? `${F.count(rows.length)} of ${F.plural(answer.matched, 'domain')}, by ${by}` : '');
     const all = $('#all'); all.hidden = rows.length >= Math.min(answer.matched, 200); setText(all, `Show ${answer.matched > 200 ? 'the first 200' : 'all ' + F.count(answer.matched)}`);
-    setText($('#domains-note'), answer.total > 200 ? `${F.count(answer.total)} known; the search asks the crawl` : view.sort === 'left_s' && view.dir === 'desc' && answer.total ? 'sorted by what ends last; unknown first' : '');
+    setText($('#domains-note'), answer.total > 200 ? `${F.count(answer.total)} known; the search asks the crawl` : view.sort === 'dead_letters' && view.dir === 'desc' ? 'most lost first' : view.sort === 'left_s' && view.dir === 'desc' && answer.total ? 'sorted by what ends last; unknown first' : '');
     chips(answer.states); stack(answer.states, answer.total);
   }
   function start(onChange, onOpen) {
@@ -110,5 +110,5 @@
   }
   const query = () => new URLSearchParams({sort: view.sort, dir: view.dir, state: view.state, find: view.find, limit: String(view.limit)}).toString();
   const find = name => data && data.rows.find(row => row.domain === name);
-  window.Sluice.domains = {start, show, query, find, STATES};
+  window.Sluice.domains = {view, start, show, query, find, STATES};
 })();

@@ -186,6 +186,7 @@
     const d = JSON.parse(report.textContent);
     takeHistory(d.series, Float32Array.from(d.history, x => x === null ? NaN : x), 0, d.status.at, d.step);
     setText($('#held-title'), 'What held it back'); $('#updated').hidden = true; $('#find').hidden = true;
+    domains.view.sort = 'dead_letters';
     domains.start(() => domains.show(d.domains, d.status.at), () => {});
     show(d.status); domains.show(d.domains, d.status.at);
   } else {
