@@ -23,7 +23,7 @@ PAGES = 40
 
 
 @ensureDeferred
-async def test_a_page_that_kills_the_process_three_times_is_a_dead_letter_and_all_others_are_fetched(
+async def test_a_page_that_kills_the_process_again_and_again_is_a_dead_letter_and_the_others_are_fetched(
     tmp_path: Path,
 ) -> None:
     def run() -> None:
@@ -35,10 +35,11 @@ async def test_a_page_that_kills_the_process_three_times_is_a_dead_letter_and_al
             kills = 0
             while lives.live():
                 kills += 1
-                assert kills <= 3, "it should have been given up by now"
+                assert kills <= 4, "it should have been given up by now"
             outcome = lives.finish()
             deadly = site.url(f"/graph/{PAGES}/13")
-        assert kills == 3
+        # The very first can come before the page's lease is on record; from then on each counts.
+        assert kills in {3, 4}
         assert outcome.left == {
             "request": 0,
             "outbox": 0,

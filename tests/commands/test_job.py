@@ -114,7 +114,7 @@ def test_status_of_a_job_at_rest_changes_no_file(
     [
         (1, "pending"),
         (2, "in flight"),
-        (3, "delayed until 20"),
+        (3, "delayed until "),
         (5, "done"),
         (6, "1 results wait for a sink"),
         (7, "its dead letter is on the way"),
