@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from scrapy.http import TextResponse
 
 PIECE_CHARS = 16_384
-FIRST_PIECE_CHARS = 4_096
+FIRST_PIECE_CHARS = 256  # titles stand early, and what is fed is parsed to its end
 TITLE_WITHIN_CHARS = 262_144
 REMEMBERED_LINKS = 4_096
 _SPACE = " \t\r\n\f"
