@@ -35,7 +35,7 @@ DEFAULTS: dict[str, Any] = {
     "LOG_FORMATTER": LeanLogFormatter,
     "STATS_CLASS": DirectStatsCollector,
     # Each response makes that many tasks, however few items it has; items wait in a bounded outbox, not here.
-    "CONCURRENT_ITEMS": 8,
+    "CONCURRENT_ITEMS": 4,
     # A site that fails is no error of the crawl's; monitors that count errors must not ring for it.
     "RETRY_GIVE_UP_LOG_LEVEL": "WARNING",
     "TELNETCONSOLE_ENABLED": False,

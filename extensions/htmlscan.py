@@ -7,6 +7,7 @@ more of it than a piece. On ordinary pages that is three times as fast as a link
 from __future__ import annotations
 
 from contextlib import suppress
+from inspect import signature
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
@@ -96,6 +97,10 @@ class _Target:
 
     def close(self) -> None:
         """Part of the parser's interface."""
+
+
+# lxml asks for it with every parser that it makes; worked out, it costs more than a small page.
+_Target.start.__signature__ = signature(_Target.start)  # type: ignore[attr-defined]
 
 
 def _fed(target: _Target, text: str, piece: int) -> Iterator[None]:

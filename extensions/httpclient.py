@@ -17,6 +17,8 @@ from aiohttp.client_exceptions import ClientConnectionResetError
 from yarl import URL
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from aiohttp.connector import Connection
     from multidict import CIMultiDict
     from yarl import URL as Url  # noqa: N811  # the name of a class, used as a type
@@ -25,6 +27,8 @@ MAX_HEADER_BYTES = 65_536  # one line; browsers stop at 256 KiB for all lines to
 MAX_HEADERS = 512
 _MAX_STALE = 8  # kept connections that one request may find dead before it gives up
 _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
+_BARE = frozenset({"GET", "HEAD"})
+_AUTO_HEADERS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 _NEVER = aiohttp.ClientTimeout(total=None)  # the handler holds the only clock
 _served: weakref.WeakSet[object] = weakref.WeakSet()  # connections that have carried an answer
 
@@ -67,6 +71,18 @@ class Answer(aiohttp.ClientResponse):
         return started
 
 
+class PlainRequest(aiohttp.ClientRequest):
+    """A request that goes out with the headers it was given.
+
+    Without a body nothing has to be looked up for that; aiohttp would copy all headers first.
+    """
+
+    def update_auto_headers(self, skip_auto_headers: Iterable[str] | None) -> None:
+        """Add nothing: neither an Accept nor a User-Agent of aiohttp's own."""
+        if skip_auto_headers is not None:
+            super().update_auto_headers(skip_auto_headers)
+
+
 def _ending(error: Exception, *, stale: bool) -> NoAnswerError:
     return (StaleConnectionError if stale else NoAnswerError)(str(error) or type(error).__name__)
 
@@ -86,8 +102,8 @@ def open_session(
         connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,
+        request_class=PlainRequest,
         response_class=Answer,
-        skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
         timeout=_NEVER,
         requote_redirect_url=False,
         max_line_size=MAX_HEADER_BYTES,
@@ -121,6 +137,7 @@ async def ask(
         aiohttp.ClientError: no answer could be had, or none that HTTP knows.
     """
     target = URL(url, encoded=True)
+    bare = not body and method in _BARE
     stale = 0
     while True:
         try:
@@ -129,6 +146,7 @@ async def ask(
                 target,
                 data=body or None,
                 headers=headers,
+                skip_auto_headers=None if bare else _AUTO_HEADERS,
                 allow_redirects=False,
                 proxy=proxy,
                 proxy_headers=proxy_headers,
