@@ -24,7 +24,7 @@ CONCURRENT = 16
 
 
 class Enumerating(ListSpider):
-    """200,000 ids with a kilobyte each, of which the crawl takes 1,500."""
+    """200,000 ids with four kilobytes each, of which the crawl takes 1,500."""
 
     async def start(self) -> AsyncIterator[Any]:
         self.most_ahead = 0
@@ -33,7 +33,7 @@ class Enumerating(ListSpider):
             self.drawn += 1
             self.most_ahead = max(self.most_ahead, self.drawn - len(self.parsed))
             yield Request(
-                f"{self.base}/page/{number}", dont_filter=True, cb_kwargs={"blob": "x" * 1024}
+                f"{self.base}/page/{number}", dont_filter=True, cb_kwargs={"blob": "x" * 4096}
             )
 
     def parse(self, response: Any, blob: str) -> Any:
@@ -64,6 +64,4 @@ async def test_seeds_wait_for_room(crawl: Callable[..., Any], jobdir: str | None
     assert len(spider.parsed) >= 1500
     assert spider.most_ahead <= CAP + 2 * CONCURRENT
     if jobdir:
-        first, last = spider.sizes[4], spider.sizes[-1]
-        assert last <= first + 2_000_000
-        assert last <= 12_000_000
+        assert max(spider.sizes) <= 25_000_000  # a log that is never folded back passes 45 MB
