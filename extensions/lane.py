@@ -222,7 +222,7 @@ class Lane:
 
     async def _write(self, rows: Sequence[tuple[int, StagedItem]]) -> Written:
         """Write one batch, as often as it takes."""
-        plain = [(row, item.payload) for row, item in rows]
+        plain = [(name_of(row, item), item.payload) for row, item in rows]
         failures = 0
         down_since = time.monotonic()
         while True:
@@ -257,3 +257,8 @@ class Lane:
 
     def _set(self, status: SinkStatus, message: str) -> None:
         self._status, self._since_at, self._message = status, time.time(), message
+
+
+def name_of(row: int, item: StagedItem) -> int:
+    """What a result is called in a sink: its own key, or its row."""
+    return row if item.key is None else item.key

@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .lane import Lane, SinkState, SinkStatus
+from .lane import Lane, SinkState, SinkStatus, name_of
 from .stores.base import DeadLetter, StoreError
 from .stores.sinks import JsonLinesSink
 from .worker import Worker
@@ -210,7 +210,7 @@ class ResultsWriter:
         self, lane: Lane, rows: Sequence[tuple[int, StagedItem]], written: Written
     ) -> None:
         """A lane has written *rows*: its mark and its poison rows go into one batch."""
-        texts = dict(rows)
+        texts = {name_of(row, item): item for row, item in rows}
         for poison in written.poison:
             self._hooks.dead(self._letter(lane, poison, texts[poison.row]))
         self._hooks.record(lane.fact_name, lane.fact())
