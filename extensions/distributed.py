@@ -43,6 +43,9 @@ RELEASE_AFTER_S = 5.0
 """An idle domain is kept so long: its next worker would not know when it was last asked."""
 MAX_DOMAINS = 5000
 CLOSE_S = 10.0
+SEEDS_UP_TO = 0.7
+"""Of Redis's memory: with more used no seeds come in. The rest is for links, which cannot wait, and for what was seen."""
+ALL_FULL = 1 << 62
 SOON_BELOW = 64
 """With fewer requests in the window than this, a new one does not wait for the usual flush."""
 
@@ -101,6 +104,8 @@ class Distributed:
 
     def pending_for_gate(self, *, automatic: bool) -> int:
         """What counts against this worker's start gate: all that is known, or its share of it where it sizes the gate."""
+        if self.store.memory.share > SEEDS_UP_TO:
+            return ALL_FULL
         share = max(1, self.store.totals.workers) if automatic else 1
         return self.everywhere // share
 
@@ -267,6 +272,7 @@ class Distributed:
         now = control.now()
         if now >= self._housekeeping_due:
             self._housekeeping_due = now + HOUSEKEEPING_S
+            wishes.memory = True
             self._release_idle(now)
             self._tell_learned(now)
 

@@ -67,6 +67,12 @@ async def open_shared(control: Control) -> Opened:
         store.totals.workers,
         store.totals.rows,
     )
+    if store.memory.evicts:
+        logger.warning(
+            "Redis throws keys away when it is full (maxmemory-policy %s): requests would be lost."
+            " Set it to noeviction",
+            store.memory.policy,
+        )
     return Opened(store=store, durable=True, recovered=store.open(), shared=shared)
 
 

@@ -129,8 +129,8 @@ class Ending:
 
 
 # Reasons with which Sluice closes a crawl because of trouble that may pass.
-TROUBLE = frozenset({"disk_full", "store_failed", "sink_gone"})
-INTERNAL = frozenset({"scheduler_failed"})
+TROUBLE = frozenset({"disk_full", "store_failed", "sink_gone", "redis_refused"})
+INTERNAL = frozenset({"scheduler_failed", "job_lost"})
 
 
 def exit_code(ending: Ending, conditions: Sequence[Condition]) -> tuple[Exit, str]:

@@ -10,6 +10,7 @@ they have arrived, so that the file may be lost at any time: the request is then
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import os
@@ -72,6 +73,7 @@ class Totals:
         unclaimed: Domains with work that have too few workers.
         claims: Domains that have one.
         hungry: Workers that found no domain.
+        reclaimed: Requests that came back from a dead worker, in the last exchange.
     """
 
     rows: int = 0
@@ -82,7 +84,32 @@ class Totals:
     claims: int = 0
     workers: int = 1
     hungry: int = 0
+    reclaimed: int = 0
     next_due_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """How full the server is, as of the last time it was asked.
+
+    Attributes:
+        most_bytes: `maxmemory`; 0 for no bound.
+        policy: What it does at the bound. All but ``noeviction`` and the ``volatile-`` ones throw the job away.
+    """
+
+    used_bytes: int = 0
+    most_bytes: int = 0
+    policy: str = "noeviction"
+
+    @property
+    def share(self) -> float:
+        """The used part, in 0..1 (and over)."""
+        return self.used_bytes / self.most_bytes if self.most_bytes else 0.0
+
+    @property
+    def evicts(self) -> bool:
+        """Would it drop the job's keys when it is full?"""
+        return self.most_bytes > 0 and self.policy.startswith("allkeys")
 
 
 @dataclass(slots=True)
@@ -114,6 +141,7 @@ class Wishes:
         domains: How many more it could use.
         release: Domains to give up.
         learned: What its governors know of domains, as JSON text.
+        memory: Whether to ask how full the server is.
         due_by: Delayed rows up to this time are due; None: by Redis's own clock.
     """
 
@@ -122,6 +150,7 @@ class Wishes:
     learned: dict[str, str] = field(default_factory=dict)
     due_by: float | None = None
     due_limit: int = DUE_AT_ONCE
+    memory: bool = True
 
 
 class RedisJobStore:
@@ -156,6 +185,7 @@ class RedisJobStore:
         self.events = Events()
         self.wishes = Wishes(domains=first_domains)
         self.totals = Totals()
+        self.memory = Memory()
         self.refused = 0  # late acknowledgements
         self.full = False  # Redis takes nothing but ends
         self.delivers_items = True
@@ -196,12 +226,14 @@ class RedisJobStore:
             StoreBroken: what is under the keys is not this program's, or part of it is missing.
         """
         await self._scripts.load()
-        await self._enter()
-        self._existed = self.totals.rows > 0
+        if not self.number:
+            await self._enter()
+            self._existed = self.totals.rows > 0
         if not self._open:
             self._local.open()
             self._open = True
-        await self.exchange()
+        with contextlib.suppress(RedisAway):  # it is tried again with all later ones
+            await self.exchange()
 
     async def flush(self) -> bool:
         """Forget the job and whatever else is under its keys. False: not while others are at work."""
@@ -570,6 +602,7 @@ class RedisJobStore:
             self._shelf.free,
             "" if due_by is None else repr(due_by),
             self.wishes.due_limit,
+            int(self.wishes.memory),
             len(release),
             *release,
             len(learned),
@@ -636,7 +669,11 @@ class RedisJobStore:
             workers=int(numbers[7]),
             hungry=int(numbers[8]),
             next_due_at=float(numbers[9]) if numbers[9] else None,
+            reclaimed=int(numbers[10]),
         )
+        if numbers[11]:
+            self.memory = Memory(int(numbers[11]), int(numbers[12] or 0), numbers[13])
+            self.wishes.memory = False
         for domain, left, learned in _by(3, lines):
             name = domain.decode()
             self._own.add(name)

@@ -98,6 +98,8 @@ def judge(error: Exception) -> Exception:
         return RedisFull("Redis is full (maxmemory is reached).")
     if text.startswith("MISCONF"):
         return RedisAway("Redis takes no writes, since it cannot save to its disk (MISCONF).")
+    if text.startswith("NOREPLICAS"):
+        return RedisAway("Redis takes no writes, since its replicas are away (NOREPLICAS).")
     if isinstance(error, errors.ReadOnlyError) or text.startswith("READONLY"):
         return RedisAway("Redis is a read-only replica now (a failover?).")
     if isinstance(error, errors.ResponseError) and text.startswith(("ERR", "WRONGTYPE")):

@@ -1,9 +1,10 @@
 -- One beat of a worker: renew its lease, bury the dead, bring what is due, release, claim, fetch.
 -- ARGV: worker, number, lease (ms), workers a domain, may it bury the dead? crashes that are too many,
 --       domains to claim, rows for a domain that says nothing else, rows in all,
---       due by (s; '' for this server's own time), rows that may come due,
+--       due by (s; '' for this server's own time), rows that may come due, say how full the server is?
 --       n, n * (domain to release), n, n * (domain, what its governor knows), n, n * (domain, rows wanted)
--- Returns: status, what, { time (ms), rows, delayed, held, seen, domains, claims, workers, hungry, next due, reclaimed },
+-- Returns: status, what, { time (ms), rows, delayed, held, seen, domains, claims, workers, hungry, next due, reclaimed,
+--          bytes used, most bytes, policy },
 --          flat id, row ..., flat domain, rows left in its line, what a governor knew of it ('' where it is not new) ...,
 --          flat id, row ... of crashed ones
 
@@ -11,7 +12,8 @@ local w, number, lease_ms, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(
 local may_reclaim, max_crashes = ARGV[5] == '1', tonumber(ARGV[6])
 local claims, usual, room = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local due_by, due_limit = ARGV[10], tonumber(ARGV[11])
-local at = 11
+local ask_memory = ARGV[12] == '1'
+local at = 12
 local function take() at = at + 1; return ARGV[at] end
 
 local state, what = standing(w)
@@ -124,10 +126,13 @@ for _, id in ipairs(call('SRANDMEMBER', CRASHED, 100)) do
     crashed[#crashed + 1] = value
   end
 end
+local memory = ask_memory and call('INFO', 'memory') or ''
 local due = call('ZRANGE', DELAYED, 0, 0, 'WITHSCORES')
 local totals = {
   tostring(now), tostring(call('HLEN', K)), tostring(call('ZCARD', DELAYED)), call('HGET', JOB, 'held') or '0',
   tostring(call('SCARD', F)), tostring(call('ZCARD', DOMAINS)), tostring(call('HLEN', CLAIMS)),
   tostring(call('ZCARD', WORKERS)), tostring(call('SCARD', HUNGRY)), due[2] or '', tostring(reclaimed),
+  string.match(memory, 'used_memory:(%d+)') or '', string.match(memory, 'maxmemory:(%d+)') or '',
+  string.match(memory, 'maxmemory_policy:([%w-]+)') or '',
 }
 return { 'ok', '', totals, rows, lines, crashed }
