@@ -135,6 +135,8 @@ class Control:
         self.writer: ResultsWriter | None = None
         self.post: DeadLetterPost | None = None
         self.shared: Distributed | None = None
+        self.entry_stored: Callable[[int], None] | None = None  # of a queue's entries
+        self._entries: list[int] = []  # taken in since the last commit
         self.tell = Telling(crawler.signals)
         self.graves = Graves(self)
         self._ledger: Ledger | None = None
@@ -233,6 +235,28 @@ class Control:
     def everywhere(self) -> int:
         """The same for all workers of a shared frontier together, requests in flight included."""
         return self.pending if self.shared is None else self.shared.everywhere
+
+    def room_for_seeds(self) -> int:
+        """How many seeds may come in now; 1 even if none may, since the gate holds it back."""
+        return max(1, self.gate.high - self.pending_for_gate())
+
+    def entry_taken(self, entry: int) -> None:
+        """The request of a queue's entry came in; shared frontiers tell for themselves when they have it."""
+        if self.ledger.durable and self.shared is None:
+            self._entries.append(entry)
+
+    def entries_committed(self) -> None:
+        """What came in is durable."""
+        entries, self._entries = self._entries, []
+        if self.entry_stored is not None:
+            for entry in entries:
+                self.entry_stored(entry)
+
+    def entry_ended(self, lease: Lease) -> None:
+        """*lease* is at its end: if its request was nowhere safe, its queue's entry is done with only now."""
+        entry = lease.request.meta.get(names.ENTRY)
+        if entry is not None and self.entry_stored is not None and not self.ledger.durable:
+            self.entry_stored(entry)
 
     def backoff_s(self, attempt: int) -> float:
         """A draw of the delay before retry *attempt*."""

@@ -156,7 +156,7 @@ class Distributed:
     # -- what Redis says -------------------------------------------------------------------------
 
     def _take_arriving(self, ids: list[int]) -> list[Entry]:
-        entries = []
+        control, entries = self._control, []
         for id_ in ids:
             entry = self._arriving.pop(id_, None)
             if entry is None:
@@ -167,6 +167,8 @@ class Distributed:
             else:
                 del self._arriving_of[entry.domain]
             entries.append(entry)
+            if entry.seed is not None and control.entry_stored is not None:
+                control.entry_stored(entry.seed)
         return entries
 
     def _arrived(self, ids: list[int]) -> None:

@@ -175,6 +175,7 @@ class Flusher:
         self._uncommitted += len(ended)
         control.keep_book()
         items = ledger.commit()
+        control.entries_committed()
         if control.shared is not None:
             control.shared.committed()
         control.book.results += items
@@ -215,6 +216,8 @@ class Flusher:
             return
         else:
             dead = control.graves.letters_of(lease)
+        if ending is not Ending.REPLACED:
+            control.entry_ended(lease)
         self._ledger.settle(lease, dead)
 
     def _release(self, lease: Lease) -> None:

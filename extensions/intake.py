@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-OF_ONE_REQUEST = (names.REFUSALS, names.FIRST_AT, names.DEAD_LETTER)
+OF_ONE_REQUEST = (names.REFUSALS, names.FIRST_AT, names.DEAD_LETTER, names.ENTRY)
 """Meta keys that a callback copies to other requests with `meta=response.meta`, where they would be wrong."""
 
 SEED_RANK = 1 << 48
@@ -68,6 +68,9 @@ class Intake:
             entry.parent = lease_id
         if parent is None:
             control.book.seeds += 1
+            if (seed := request.meta.get(names.ENTRY)) is not None:
+                entry.seed = seed
+                control.entry_taken(seed)
         elif parent.responded:
             control.book.links += 1
         if parent is not None and self._repeats_too_often(request, parent):

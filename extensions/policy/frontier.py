@@ -34,6 +34,7 @@ class Entry:
         delay_s: Seconds to wait from its parent's end on; only while it is held for its parent.
         fingerprint: What it is known by, where only a shared store can tell whether it is new.
         parent: Id of the request that made it, for a shared store.
+        seed: The entry of a queue that it came from.
     """
 
     id: int
@@ -47,6 +48,7 @@ class Entry:
     delay_s: float = 0.0
     fingerprint: bytes | None = None
     parent: int | None = None
+    seed: int | None = None
 
 
 Key = tuple[int, int]

@@ -185,7 +185,7 @@ async def test_writes_are_refused_for_a_while(crawl, tmp_path, server, shared):
 @pytest.mark.parametrize("policy", ["noeviction", "volatile-lru"])
 @pytest_twisted.ensureDeferred
 async def test_the_gate_keeps_a_small_server_from_filling_up(crawl, tmp_path, shared, policy):
-    """maxmemory 8mb, 50,000 seeds: they wait outside."""
+    """Maxmemory 8mb, 50,000 seeds: they wait outside."""
     server = ValkeyServer(tmp_path / "small", "--maxmemory", "8mb", "--maxmemory-policy", policy)
     server.start()
     try:

@@ -6,10 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.conftest import scrapy_environment
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Worker:
