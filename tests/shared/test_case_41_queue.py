@@ -1,4 +1,4 @@
-"""Case 41: seeds from a list, a set, a sorted set; plain or JSON, good or bad; none lost, and never more than there is room for."""
+"""Case 41: seeds from a list, a set, a sorted set; plain or JSON, good or bad; none lost, never more than fit."""
 
 from __future__ import annotations
 
@@ -83,10 +83,12 @@ def push(client, kind, entries):
             client.zadd("queue:start_urls", {entry: -number})
 
 
-@pytest.mark.parametrize("frontier", ["redis", "local"])
-@pytest.mark.parametrize("kind", ["list", "set", "zset"])
+@pytest.mark.parametrize(
+    ("kind", "frontier"),
+    [("list", "redis"), ("set", "redis"), ("zset", "redis"), ("list", "local")],
+)
 @pytest_twisted.ensureDeferred
-async def test_one_bad_entry_of_sixteen_is_poison_and_the_others_run(
+async def test_one_bad_entry_of_sixteen_is_poison_and_the_others_run(  # noqa: PLR0917
     crawl, site, server, shared, kind, frontier
 ):
     urls = site.urls(15)
