@@ -238,7 +238,10 @@ class Control:
 
     def room_for_seeds(self) -> int:
         """How many seeds may come in now; 1 even if none may, since the gate holds it back."""
-        return max(1, self.gate.high - self.pending_for_gate())
+        known = self.pending
+        if self.shared is not None:
+            known = self.shared.pending_for_gate(automatic=self.config.max_pending is None)
+        return max(1, self.gate.high - known)
 
     def entry_taken(self, entry: int) -> None:
         """The request of a queue's entry came in; shared frontiers tell for themselves when they have it."""
