@@ -108,14 +108,14 @@ def test_an_impossible_setting_is_one_line_and_exit_code_2(scrapy_cli, tmp_path)
 
 def test_without_a_log_the_line_is_still_said(scrapy_cli):
     done = scrapy_cli("crawl", "pages", "-a", "seeds=nothing", "--nolog")
-    assert (done.code, done.err) == (2, "scrapy crawl: seeds=nothing: no such file\n")
+    assert (done.code, done.err) == (2, "scrapy: seeds=nothing: no such file\n")
 
 
 def test_an_unknown_spider_is_one_line(scrapy_cli):
     done = scrapy_cli("crawl", "page", "--nolog")
     assert (done.code, done.err) == (
         2,
-        "scrapy crawl: no spider 'page'; scrapy list names them\n",
+        "scrapy: no spider 'page'; scrapy list names them\n",
     )
 
 

@@ -1,0 +1,103 @@
+"""What `crawl` and `runspider` share: arguments are checked first, and the exit code tells the end.
+
+What a user got wrong is one line without a traceback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from typing import TYPE_CHECKING, Any
+
+from scrapy import signals
+from scrapy.commands import BaseRunSpiderCommand
+from scrapy.utils.log import get_scrapy_root_handler
+from twisted.internet.defer import Deferred
+
+from .arguments import REASON, BadArgument, refuse_unknown, require
+from .config import BadSetting
+from .overview import follow_exit
+from .policy.ending import Exit, worst
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Awaitable
+
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
+    from twisted.python.failure import Failure
+
+logger = logging.getLogger(__name__)
+
+
+class TellsTheEnd(BaseRunSpiderCommand):
+    """A command that crawls. Its subclasses find the spider and say `crawl`."""
+
+    def crawl(self, spidercls: type[Spider], opts: argparse.Namespace) -> None:
+        """Crawl with *spidercls* until it has ended, and set the exit code."""
+        assert self.crawler_process is not None
+        try:
+            self._check_arguments(spidercls, opts.spargs)
+        except BadArgument as error:
+            self.refuse(error)
+            return
+        crawler = self._create_crawler(spidercls)
+        self._watch(self.crawler_process.crawl(crawler, **opts.spargs))
+        self.crawler_process.start()
+        if self.exitcode == 0 and self.crawler_process.bootstrap_failed:
+            self.exitcode = Exit.FAILED
+
+    def refuse(self, error: BadArgument | BadSetting) -> None:
+        """Say in one line what cannot work, before anything was crawled."""
+        assert self.crawler_process is not None
+        self._say(error)
+        self.crawler_process.start()  # a loop that never ran complains at the end of the process
+
+    def _check_arguments(self, spidercls: type[Spider], arguments: dict[str, str]) -> None:
+        assert self.settings is not None
+        refuse_unknown(spidercls, arguments)
+        if not self.settings.getbool("SLUICE_REPLAY_ONLY"):
+            require(spidercls, arguments)
+
+    def _create_crawler(self, spidercls: type[Spider] | str) -> Crawler:
+        crawler = super()._create_crawler(spidercls)
+        crawler.signals.connect(self._note_reason, signals.spider_closed)
+        follow_exit(crawler, self._note_exit)
+        return crawler
+
+    def _note_exit(self, code: int) -> None:
+        self.exitcode = worst([self.exitcode, code])
+
+    def _note_reason(self, reason: str) -> None:
+        if reason == REASON:
+            self.exitcode = Exit.USAGE
+
+    def _watch(self, crawl: Awaitable[None]) -> None:
+        """See to it that an error that ends *crawl* is shown in the way that suits it."""
+        if isinstance(crawl, asyncio.Future):
+            crawl.add_done_callback(self._ended)
+        elif isinstance(crawl, Deferred):
+            crawl.addErrback(self._failed)
+
+    def _ended(self, crawl: asyncio.Future[Any]) -> None:
+        error = None if crawl.cancelled() else crawl.exception()
+        if error is not None:
+            self._explain(error)
+
+    def _failed(self, failure: Failure) -> None:
+        if failure.value is not None:
+            self._explain(failure.value)
+
+    def _explain(self, error: BaseException) -> None:
+        if isinstance(error, BadArgument | BadSetting):
+            self._say(error)
+        else:
+            self.exitcode = Exit.FAILED
+            logger.error("The crawl could not start: %s", error, exc_info=error)
+
+    def _say(self, error: BadArgument | BadSetting) -> None:
+        self.exitcode = Exit.USAGE
+        logger.error("%s", error)
+        if isinstance(get_scrapy_root_handler(), logging.NullHandler | None):
+            sys.stderr.write(f"scrapy: {error}\n")
