@@ -21,6 +21,7 @@ class Concurrency:
     """The concurrency loop of one domain."""
 
     __slots__ = (
+        "_answered",
         "_base_s",
         "_calm",
         "_ceiling",
@@ -46,6 +47,7 @@ class Concurrency:
         self._base_s: float | None = None
         self._score = Score(noise=law.failure_noise, step=law.failure_step)
         self._warned = False
+        self._answered = False
         self._calm = 0
         self._paid = 0
         self._to_pay = 0.0
@@ -68,6 +70,7 @@ class Concurrency:
 
     def passed(self, latency_s: float | None) -> None:
         """An answer; *latency_s* is None where its time says nothing of the host's load."""
+        self._answered = True
         self._score.passed()
         self._paid += 1
         latencies = self._latencies
@@ -92,8 +95,8 @@ class Concurrency:
         self._failures = 0
         self._paid = 0
         now = min(self._level, float(self._ceiling))
-        good = self._good if self._good < now else self._law.quarter * now
-        self._level = max(1.0, good)
+        good = self._good if self._good < now else 0.0
+        self._level = max(1.0, good, self._law.quarter * now)
         self._good = self._level
         return True
 
@@ -101,12 +104,16 @@ class Concurrency:
         """Take part of an earlier run's level."""
         self._level = min(max(self._level, level), float(self._ceiling))
 
-    def reopen(self) -> None:
-        """The host is back after a silence: come back at half of what it took."""
+    def reopen(self, level: int) -> None:
+        """The host is back after a silence: come back at most of the *level* it took before."""
         self.cuts += 1
         self._score.clear()
         self._latencies.clear()
-        self._level = max(1.0, self._law.quarter * self.limit)
+        if not self._answered:  # it never answered before: nothing was learned
+            self._level, self._to_pay, self._warned = float(min(_START, self._ceiling)), 0.0, False
+        else:
+            self._level = max(1.0, self._law.quarter * min(level, self._ceiling))
+        self._good = self._level
 
     def _close(self) -> None:
         wanted, self.wanted = self.wanted, False
@@ -122,7 +129,7 @@ class Concurrency:
         if not self._to_pay:
             self._failures = 0
         elif self._paid >= self._to_pay:  # what still failed below the limit is noise
-            self._score.learn(max(law.failure_noise, 2.0 * self._failures / self._paid))
+            self._score.learn(max(law.failure_noise, self._failures / self._paid))
             self._to_pay, self._paid, self._failures = 0.0, 0, 0
         if (
             not wanted
@@ -140,7 +147,7 @@ class Concurrency:
     def _slow(self, latencies: list[float]) -> float:
         """Median over what counts as slow: over 1 is a queue in the host; moves the base along."""
         law, n = self._law, len(latencies)
-        median = latencies[n // 2]
+        median = max(latencies[n // 2], 1e-4)
         low, high = max(latencies[n // 4], 1e-4), max(latencies[(3 * n) // 4], 1e-4)
         spread = math.exp(1.25 * math.log(high / low) / 1.35 / math.sqrt(n))
         least = median / spread

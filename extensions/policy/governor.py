@@ -40,6 +40,7 @@ class DomainGovernor:
         "_hold",
         "_last_sent_due",
         "_law",
+        "_level_before",
         "_min_interval_s",
         "_pace",
         "_probe",
@@ -69,6 +70,7 @@ class DomainGovernor:
         self._probe: Ticket | None = None
         self._down = False
         self._row = 0
+        self._level_before = 1
         self._last_sent_due = -math.inf
         self._seen_in_flight = 0
 
@@ -170,16 +172,16 @@ class DomainGovernor:
     def _answered(self, ticket: Ticket, now: float, latency_s: float | None) -> None:
         pace, hold = self._pace, self._hold
         pace.accepted(ticket.sent_due, now)
-        self._concurrency.passed(latency_s)
         self._row = 0
         if hold.fails and ticket.cut == pace.cuts and (ticket.probe or not hold.single):
             pace.settle(ticket.sent_due, now, fails=hold.fails)
             if self._down:
                 self._down = False
-                self._concurrency.reopen()
+                self._concurrency.reopen(self._level_before)
             hold.passed()
         elif hold.parked and ticket.sent_due >= hold.until_due:
             hold.parked = False
+        self._concurrency.passed(latency_s)
 
     def _refused(self, ticket: Ticket, now: float, *, told_s: float | None) -> None:
         pace, hold = self._pace, self._hold
@@ -195,6 +197,8 @@ class DomainGovernor:
     def _failed(self, ticket: Ticket, now: float) -> None:
         concurrency, hold = self._concurrency, self._hold
         fresh = ticket.level == concurrency.cuts  # what left before the last cut is old news
+        if self._row == 0:
+            self._level_before = concurrency.limit
         self._row += fresh
         if hold.fails:
             if ticket.probe or (ticket.cut == self._pace.cuts and not self._down):
@@ -202,13 +206,15 @@ class DomainGovernor:
                 hold.fail(now, rate=self._pace.rate)
             return
         limit = concurrency.limit
-        if fresh and self._row >= max(self._law.suspect + 1, limit):
+        if fresh and limit == 1 and ticket.alone:
+            if self._row <= self._law.suspect:
+                self._refused(ticket, now, told_s=None)  # nothing beside it: not the concurrency
+                return
+        elif concurrency.failed(ticket.level):
+            return
+        if fresh and self._row > max(self._law.suspect, limit):
             self._down = True
             hold.silence(now)
-        elif fresh and limit == 1 and ticket.alone:
-            self._refused(ticket, now, told_s=None)  # nothing was beside it: not the concurrency
-        else:
-            concurrency.failed(ticket.level)
 
     # --- floors and hints --------------------------------------------------------------------
 

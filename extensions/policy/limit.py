@@ -64,6 +64,9 @@ class Limit:
     def first(self, cycle: Cycle, *, shut: bool) -> None:
         """The first refusal: what was accepted a second just before, the burst included."""
         self.mark = self.guess(cycle.meter, cycle.cut_due)
+        if cycle.took_s <= 1.0:  # the start: the burst is in it, what left after the cut is not
+            rate = (cycle.accepted - 1) / max(cycle.took_s, 0.2)
+            self.mark = max(1.0, self._law.quarter * rate)
         self._stretch = (cycle.accepted - 1, cycle.took_s, 0.0)
         if shut or cycle.told:
             whole = cycle.accepted / (cycle.took_s + cycle.blocked_s)

@@ -175,7 +175,8 @@ class Pace:
         testing, noisy = self._doubt.active, self._score.noise > law.refusal_noise
         if told_s is None:
             slow = ticket.pace <= 1.01 * law.quarter * (self.mark or math.inf)
-            if not above and not noisy and slow == testing and self._doubt.refused():
+            lone = slow if testing else not slow and self._meter.total >= law.apart
+            if lone and not above and not noisy and self._doubt.refused():
                 self._judge(ticket.sent_due)
             if (testing or noisy) and score < law.refusal_score:
                 return False
@@ -241,8 +242,8 @@ class Pace:
             told=self._told_s > 0.0,
             noise=self._score.noise,
         )
-        shut = (
-            cycle.blocked_s > self._law.shut_tokens / old and fails >= self._law.single_probe_fails
+        shut = fails >= self._law.single_probe_fails and cycle.blocked_s > max(
+            self._law.shut_tokens / old, self._law.probe_doubling_s
         )
         self._window_s = max(self._law.quarter * self._window_s, cycle.blocked_s if shut else 0.0)
         same = False
@@ -255,10 +256,7 @@ class Pace:
         else:
             self._limit.fallen(cycle)
         self._pause_s = success_due - cycle.known_due
-        if self._score.noise > self._law.refusal_noise and meter.total > self._law.suspect_within:
-            share = self._refused / (meter.total + self._refused)
-            if share < 0.5 * self._score.noise:
-                self._score.learn(max(share, self._law.refusal_noise))
+        self._relearn(self._refused / (meter.total + self._refused))
         self._rest(cycle.blocked_s, same=same)
         meter.restart(success_due)
         self._next_due = now + 1.0 / self.rate
@@ -276,6 +274,16 @@ class Pace:
         self._clock_s = 0.0
         self._step = law.probe_step
         self._refused = 0
+
+    def _relearn(self, share: float) -> None:
+        """A cycle's *share* of refusals may show that there is less noise, or no noise but a limit."""
+        law, noise = self._law, self._score.noise
+        if noise <= law.refusal_noise:
+            return
+        long = self._meter.total > law.suspect_within
+        if share > law.refusal_step or (long and share < 0.5 * noise):
+            below = share if share < noise else 0.0
+            self._score.learn(max(below, law.refusal_noise))
 
     def _judge(self, now: float) -> None:
         """Act on the verdict of the doubt, if there is one."""

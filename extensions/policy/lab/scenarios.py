@@ -38,7 +38,9 @@ class Scenario:
     spread: float = 0.05
     timeout_s: float = 30.0
     max_concurrency: int = 16
-    crawlers: int = 1
+    crawlers: int = 1  # on one server, ...
+    domains: int = 0  # ... or so many hosts of one crawler, limits from a fifth to five times
+    max_in_flight: float = math.inf  # CONCURRENT_REQUESTS
     goodput: float = 0.95
     refused: float = 0.01
     failed: float = 0.02
@@ -212,7 +214,7 @@ def _capacities() -> list[Scenario]:
             name="4 at once, else hangs",
             server=lambda k: Workers(round(4 * k), 0.3, over="hang", way_s=0.05),
             goodput=0.84,
-            failed=0.04,
+            failed=0.05,
         ),
         Scenario(name="4 workers, slows down", server=lambda k: Workers(round(4 * k), 0.3)),
         Scenario(
@@ -284,6 +286,17 @@ def _shared() -> list[Scenario]:
             fair=0.4,
             until_s=600.0,
             refused=0.015,
+        ),
+        Scenario(
+            name="200 domains, 64 requests at once",
+            server=lambda k: TokenBucket(k, 5.0),
+            domains=200,
+            max_in_flight=64.0,
+            until_s=400.0,
+            settled_s=100.0,
+            refused=0.02,
+            whole_refused=0.04,
+            fair=0.6,
         ),
         Scenario(
             name="half of the paths at 20/s",

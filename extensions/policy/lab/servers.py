@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from ..outcome import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -229,6 +229,21 @@ class PathLimited:
     def capacity(self, since: float, until: float) -> float:
         """What one queue for all paths can get."""
         return self._inner.capacity(since, until) / self._part
+
+
+class Several:
+    """Hosts that have nothing in common but their crawler; only measured together."""
+
+    def __init__(self, servers: Sequence[Server]) -> None:
+        self._servers = tuple(servers)
+
+    def arrive(self, now: float, draw: Callable[[], float]) -> Reply:
+        """Not asked: each host answers for itself."""
+        raise NotImplementedError
+
+    def capacity(self, since: float, until: float) -> float:
+        """The sum of all."""
+        return sum(server.capacity(since, until) for server in self._servers)
 
 
 class Free:

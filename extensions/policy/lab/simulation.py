@@ -66,6 +66,7 @@ class Simulation:
         self._in_flight = 0
         self._max_in_flight = max_in_flight
         self._turn = 0
+        self._starved = False  # a client found no free place: offer the next one to all
 
     def add(self, client: Client, server: Server) -> None:
         """Let *client* crawl *server*; several clients may share one server."""
@@ -88,9 +89,8 @@ class Simulation:
         """Offer free places to every client in turn, as a scheduler under one bound does."""
         n = len(self._clients)
         self._turn = (self._turn + 1) % n
+        self._starved = False
         for i in range(n):
-            if self._in_flight >= self._max_in_flight:
-                return
             client, server = self._clients[(self._turn + i) % n]
             if client.wake_due is math.inf:
                 self._dispatch(now, client, server)
@@ -102,7 +102,10 @@ class Simulation:
 
     def _dispatch(self, now: float, client: Client, server: Server) -> None:
         governor = client.governor
-        while client.left > 0 and self._in_flight < self._max_in_flight:
+        while client.left > 0:
+            if self._in_flight >= self._max_in_flight:
+                self._starved = True
+                return
             due = governor.next_send_due(now, client.in_flight)
             if due > now:
                 if due < client.wake_due:
@@ -148,7 +151,7 @@ class Simulation:
             (trace.refused if outcome is Outcome.REFUSED else trace.failed).append(now)
         trace.states.append((now, governor.pace, governor.concurrency))
         self._dispatch(now, client, server)
-        if self._max_in_flight < math.inf:
+        if self._starved:
             self._all(now)
 
 

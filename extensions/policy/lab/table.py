@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..governor import DomainGovernor
 from ..law import LAW, Law
 from .measures import Share, between, reached_after_s, share
+from .servers import Several
 from .simulation import Client, Simulation, Trace, steady_latency
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class Result:
     whole: Share
     found_s: float
     followed_s: tuple[float, ...]
-    smaller: float  # the smaller crawler's share of all, 1 where there is one crawler
+    smaller: float  # the smaller crawler's share of all, or the poorest domain's goodput
     trace: Trace
     server: Server
     best: float  # requests a second that the client could get at all
@@ -60,33 +61,47 @@ def run(
     scenario: Scenario, *, draw: Callable[[], float], scale: float = 1.0, law: Law = LAW
 ) -> Result:
     """Carry out one scenario in virtual time."""
-    server = scenario.server(scale)
-    simulation = Simulation(draw=draw)
+    simulation = Simulation(draw=draw, max_in_flight=scenario.max_in_flight)
+    servers = _servers(scenario, scale)
+    server = servers[0] if scenario.domains == 0 else Several(servers)
     clients = []
-    for _ in range(scenario.crawlers):
+    for one in servers:
         governor = DomainGovernor(max_concurrency=scenario.max_concurrency, u=draw, law=law)
         latency_s = steady_latency(scenario.latency_s, spread=scenario.spread)
         clients.append(Client(governor, latency_s=latency_s, timeout_s=scenario.timeout_s))
-        simulation.add(clients[-1], server)
+        simulation.add(clients[-1], one)
     until = scenario.until_s
     simulation.run(until)
     trace = clients[0].trace if len(clients) == 1 else _together([c.trace for c in clients])
     mean_s = scenario.latency_s * math.exp(scenario.spread**2 / 2.0)
-    best = scenario.crawlers * scenario.max_concurrency / mean_s
-    kept = [between(c.trace.accepted, scenario.settled_s, until) for c in clients]
+    best = min(len(clients) * scenario.max_concurrency, scenario.max_in_flight) / mean_s
+    since = scenario.settled_s
+    kept = [between(c.trace.accepted, since, until) for c in clients]
+    if scenario.domains:
+        smaller = min(n / s.capacity(since, until) for n, s in zip(kept, servers, strict=True))
+    else:
+        smaller = min(kept) / max(1, sum(kept)) if len(kept) > 1 else 1.0
     return Result(
         scenario=scenario,
-        settled=share(trace, server, scenario.settled_s, until, best=best),
+        settled=share(trace, server, since, until, best=best),
         whole=share(trace, server, 0.0, until, best=best),
         found_s=reached_after_s(trace, server, 0.0, until, best=best),
         followed_s=tuple(
             reached_after_s(trace, server, at, end, best=best) for at, end, _ in scenario.steps
         ),
-        smaller=min(kept) / max(1, sum(kept)) if len(kept) > 1 else 1.0,
+        smaller=smaller,
         trace=trace,
         server=server,
         best=best,
     )
+
+
+def _servers(scenario: Scenario, scale: float) -> list[Server]:
+    """A server for each client: one for all, or each its own, with limits far apart."""
+    if not scenario.domains:
+        return [scenario.server(scale)] * scenario.crawlers
+    last = scenario.domains - 1
+    return [scenario.server(scale * 0.2 * 25.0 ** (i / last)) for i in range(scenario.domains)]
 
 
 def _together(traces: list[Trace]) -> Trace:
@@ -110,7 +125,7 @@ def line(result: Result) -> str:
     """One line of the table."""
     followed = " ".join(f"{s:.1f}" for s in result.followed_s)
     lost = result.whole.refused + result.whole.failed
-    fair = f"smaller {result.smaller:.0%} " if result.scenario.crawlers > 1 else ""
+    fair = f"least {result.smaller:.0%} " if result.scenario.fair else ""
     return (
         f"{result.scenario.name:<40}{result.settled.goodput:>9.1%}{result.settled.refused:>9.2%}"
         f"{result.settled.failed:>8.2%}{result.whole.goodput:>8.1%}{lost:>7.2%}{result.found_s:>9.1f}"
