@@ -7,9 +7,11 @@ surrogate pair, no bytes taken for text.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import decimal
 import enum
+import functools
 import json
 import math
 import uuid
@@ -73,13 +75,28 @@ def encode_item(item: Any) -> str:
             cycle.
     """
     try:
-        text = _ENCODER.encode(dict(ItemAdapter(item)))
+        text = _ENCODER.encode(_fields_of(item))
         if text.isascii():
             return text
         text.encode()
     except (ValueError, TypeError, RecursionError) as error:
         raise UnencodableItem(_explain(item, error)) from None
     return text.translate(_SPLITTERS)
+
+
+def _fields_of(item: Any) -> dict[str, Any]:
+    """What ``dict(ItemAdapter(item))`` would hold; the two usual kinds are read without it."""
+    if type(item) is dict:
+        return item
+    if dataclasses.is_dataclass(item) and not isinstance(item, type):
+        names = _field_names(type(item))
+        return {name: getattr(item, name) for name in names if hasattr(item, name)}
+    return dict(ItemAdapter(item))
+
+
+@functools.cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def _plain(value: Any) -> Any:
