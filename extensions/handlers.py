@@ -278,8 +278,12 @@ def _proxy(request: Request, headers: CIMultiDict[str]) -> tuple[URL | None, dic
     proxy = URL(add_http_if_no_scheme(address))
     if urlparse_cached(request).scheme == "http":
         return proxy, None
-    credentials = headers.popall("Proxy-Authorization", None)
-    return proxy, {"Proxy-Authorization": credentials[-1]} if credentials else None
+    for_proxy = {}
+    if agent := headers.get("User-Agent"):
+        for_proxy["User-Agent"] = agent  # else aiohttp would introduce itself
+    if credentials := headers.popall("Proxy-Authorization", None):
+        for_proxy["Proxy-Authorization"] = credentials[-1]
+    return proxy, for_proxy
 
 
 def _refuse(error: aiohttp.ClientError | ValueError) -> NoReturn:

@@ -320,7 +320,7 @@ async def test_a_tunnel_is_asked_for_with_the_credentials():
     async with served(refusal) as (script, base), handler() as fast:
         request = Request(
             "https://a.test/x",
-            headers={"Proxy-Authorization": "Basic dTpw"},
+            headers={"Proxy-Authorization": "Basic dTpw", "User-Agent": "crawler"},
             meta={"proxy": base},
         )
         with pytest.raises(DownloadFailedError, match="407"):
@@ -328,6 +328,7 @@ async def test_a_tunnel_is_asked_for_with_the_credentials():
     assert len(script.heads) == 1
     assert script.heads[0].startswith(b"CONNECT a.test:443 HTTP/1.1\r\n")
     assert b"Proxy-Authorization: Basic dTpw\r\n" in script.heads[0]
+    assert b"User-Agent: crawler\r\n" in script.heads[0]
 
 
 @deferred_f_from_coro_f
