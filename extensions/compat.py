@@ -72,8 +72,12 @@ def stop_waiting(engine: ExecutionEngine) -> None:
             closing.callback(engine.spider)
 
 
-def add_shutdown_trigger(call: Callable[[], None]) -> Any:
-    """Have *call* called when the reactor stops. Returns what `remove_shutdown_trigger` takes."""
+def add_shutdown_trigger(call: Callable[[], object]) -> Any:
+    """Have *call* called when the reactor stops, which waits if that returns a Deferred.
+
+    Returns:
+        What `remove_shutdown_trigger` takes.
+    """
     from twisted.internet import reactor  # noqa: PLC0415 - a reactor must be chosen before this import
 
     add: Any = getattr(reactor, "addSystemEventTrigger")  # noqa: B009 - zope.interface hides it from types

@@ -6,6 +6,7 @@ asking, or end with "finished" and exit code 0.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import math
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+LAST_WORDS_S = 20.0
+"""How long a reactor that is told to stop waits for a crawl that is closing."""
+
 TRANSIENT_META = ("download_latency", names.SLOT)
 """Meta keys that mean nothing after a restart."""
 
@@ -71,6 +75,7 @@ class Scheduler(BaseScheduler):
         self._timer_due = math.inf
         self._failed = False
         self._on_shutdown: Any = None
+        self._on_closed: asyncio.Future[None] | None = None
         self._refusal: Exception | None = None
 
     @classmethod
@@ -251,6 +256,7 @@ class Scheduler(BaseScheduler):
         if flusher is None:
             return
         remove_shutdown_trigger(self._on_shutdown)
+        self._on_shutdown = add_shutdown_trigger(self._finish_closing)
         control = self._control
         if control.foreign_filter is not None and hasattr(control.foreign_filter, "close"):
             control.foreign_filter.close(reason)
@@ -259,6 +265,24 @@ class Scheduler(BaseScheduler):
         if control.shared is not None:
             await control.shared.close(reason)
         await run_in_thread(control.ledger.store.close)
+        self._on_closed = asyncio.ensure_future(self._let_go())
+
+    def _finish_closing(self) -> Deferred[None]:
+        """The reactor stops while the crawl closes (a signal meanwhile): it must wait, and we be quick."""
+        if self._control.writer is not None:
+            self._control.writer.hurry()
+        return deferred_from_coro(self._closed())
+
+    async def _closed(self) -> None:
+        """Until the engine has told everybody how the crawl ended."""
+        deadline = self._control.now() + LAST_WORDS_S
+        engine = self._control.engine  # it sends no signal when it has told everybody
+        while engine.spider is not None and self._control.now() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+
+    async def _let_go(self) -> None:
+        await self._closed()
+        remove_shutdown_trigger(self._on_shutdown)
 
     def _revive(self, rows: Sequence[Row]) -> None:
         """Requested dead letters come back."""

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ResultsWriter", "SinkState", "SinkStatus", "WriterHooks"]
 
+_HURRY_S = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class WriterHooks:
@@ -83,6 +85,7 @@ class ResultsWriter:
         self._deep = False
         self._items_a_request = 1.0
         self._closing = False
+        self._in_a_hurry = asyncio.Event()
         self._forgotten = 0
         self._lanes = [
             Lane(
@@ -174,11 +177,27 @@ class ResultsWriter:
         self._closing = True
         for lane in self._lanes:
             lane.finish()
-        tasks = [lane.task for lane in self._lanes if lane.task is not None]
-        if tasks:
-            await asyncio.wait(tasks, timeout=within_s)
+        await self._wait_for_lanes(within_s)
         await self._close_lanes()
         return self.waiting
+
+    def hurry(self) -> None:
+        """Somebody does not want to wait: `close` gives the sinks half a second more."""
+        self._in_a_hurry.set()
+
+    async def _wait_for_lanes(self, within_s: float) -> None:
+        tasks = {lane.task for lane in self._lanes if lane.task is not None}
+        if not tasks:
+            return
+        drained = asyncio.ensure_future(asyncio.wait(tasks))
+        hurried = asyncio.ensure_future(self._in_a_hurry.wait())
+        both = {drained, hurried}
+        await asyncio.wait(both, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+        if hurried.done():
+            await asyncio.wait({drained}, timeout=_HURRY_S)
+        for future in both:
+            future.cancel()
+        await asyncio.wait(both)
 
     async def save_left(self, path: Path) -> int:
         """Put what a sink has not got into a JSON Lines file: for a job whose store ends with it.

@@ -1,11 +1,17 @@
 """A sink that cannot be used: nothing is fetched, or the crawl ends early; what was fetched is kept."""
 
 import json
+import signal
 import sqlite3
+import subprocess
+import sys
+import time
 
 import pytest
 from pytest_twisted import ensureDeferred
 from scrapy import Request, Spider
+
+from tests.conftest import scrapy_environment
 
 PAGES = 40
 
@@ -70,6 +76,45 @@ async def test_with_a_jobdir_the_next_start_brings_them(site, crawl, tmp_path):
     assert second.reason == "finished"
     assert sorted(urls_in(database)) == sorted(site.urls(PAGES))
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_signal_while_the_end_waits_for_a_locked_database(site, tmp_path, durable):
+    """The crawl ends at once, says that results are left, and keeps them."""
+    database = tmp_path / "x.sqlite"
+    blocker = sqlite3.connect(database, isolation_level=None)
+    blocker.execute("PRAGMA journal_mode=WAL")
+    (tmp_path / "seeds.txt").write_text("\n".join(site.urls(PAGES)))
+    words = [
+        *(sys.executable, "-m", "scrapy", "crawl", "pages", "-a", "seeds=seeds.txt"),
+        *("-s", f"SLUICE_RESULTS=sqlite:///{database}?timeout=0.1", "-s", "LOG_LEVEL=INFO"),
+        *(("-s", "JOBDIR=job") if durable else ()),
+    ]
+    options = {"cwd": tmp_path, "env": scrapy_environment()}
+    log = tmp_path / "log.txt"
+    with log.open("w") as file:
+        crawl = subprocess.Popen(words, stderr=file, **options)
+        deadline = time.monotonic() + 60
+        while not blocker.execute("SELECT 1 FROM sqlite_master").fetchall():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        blocker.execute("BEGIN IMMEDIATE")
+        while "Closing spider (finished)" not in log.read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        crawl.send_signal(signal.SIGTERM)
+        assert crawl.wait(10) == 75
+    blocker.execute("ROLLBACK")
+    blocker.close()
+    left = list((tmp_path / "results").glob("pages.left-*.jsonl"))
+    if durable:
+        assert left == []
+        subprocess.run(words, check=True, capture_output=True, **options)
+        assert sorted(urls_in(database)) == sorted(site.urls(PAGES))
+    else:
+        [file] = left
+        kept = [json.loads(line)["url"] for line in file.read_text().splitlines()]
+        assert sorted(kept + urls_in(database)) == sorted(site.urls(PAGES))
 
 
 @pytest.mark.parametrize(

@@ -307,6 +307,20 @@ async def test_a_hanging_sink_does_not_hold_the_end():
 
 
 @deferred_f_from_coro_f
+async def test_a_sink_that_is_down_at_the_end_can_be_left(caplog):
+    store, sink = MemoryOutbox(), ScriptedSink()
+    sink.failures = [SinkDown("no room")] * 1000
+    owner = Owner(store, [sink])
+    await owner.writer.open()
+    owner.commit(store.add(5), 5)
+    closing = asyncio.ensure_future(owner.writer.close(within_s=60))
+    await asyncio.sleep(0)
+    owner.writer.hurry()
+    assert await asyncio.wait_for(closing, 5) == 5
+    assert sink.closed == 1
+
+
+@deferred_f_from_coro_f
 async def test_the_end_drains_what_waits():
     store, sink = MemoryOutbox(), ScriptedSink()
     owner = Owner(store, [sink])
