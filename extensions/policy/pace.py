@@ -178,7 +178,8 @@ class Pace:
             lone = slow if testing else not slow and self._meter.total >= law.apart
             if lone and not above and not noisy and self._doubt.refused():
                 self._judge(ticket.sent_due)
-            if (testing or noisy) and score < law.refusal_score:
+            needed = 2.0 * law.refusal_score if testing else law.refusal_score if noisy else 0.0
+            if score < needed:
                 return False
         self.cuts += 1
         self._score.clear()
