@@ -7,9 +7,10 @@ from importlib.metadata import version
 
 from .scenarios import SCENARIOS as OF_CRAWLS
 from .scenarios import Table
+from .shared import shared
 from .sinks import outage, sinks
 
-SCENARIOS = {**OF_CRAWLS, "sinks": sinks, "outage": outage}
+SCENARIOS = {**OF_CRAWLS, "sinks": sinks, "outage": outage, "shared": shared}
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import math
 import time
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,8 @@ RETRY_BASE_S, RETRY_CAP_S = 0.1, 2.0
 RELEASE_AFTER_S = 5.0
 """An idle domain is kept so long: its next worker would not know when it was last asked."""
 MAX_DOMAINS = 5000
+SHARED_AT_ONCE = 64
+"""Domains handed to hungry workers in one second."""
 CLOSE_S = 10.0
 SEEDS_UP_TO = 0.7
 """Of Redis's memory: with more used no seeds come in. The rest is for links, which cannot wait, and for what was seen."""
@@ -270,12 +273,17 @@ class Distributed:
         free = concurrency - control.ledger.in_flight
         ready = control.turns.ready_count
         most = min(free - ready, MAX_DOMAINS - len(self.store.domains))
+        totals = self.store.totals
+        if totals.hungry and totals.workers > 1:
+            fair = math.ceil((totals.claims + totals.unclaimed) / totals.workers)
+            most = min(most, fair - len(self.store.domains))
         wishes.domains = 0 if control.stopping else max(0, most)
         now = control.now()
         if now >= self._housekeeping_due:
             self._housekeeping_due = now + HOUSEKEEPING_S
             wishes.memory = True
             self._release_idle(now)
+            self._share()
             self._tell_learned(now)
 
     def _release_idle(self, now: float) -> None:
@@ -290,6 +298,35 @@ class Distributed:
         for domain in store.wishes.release:
             self._idle_since.pop(domain, None)
             self._said.pop(domain, None)
+
+    def _share(self) -> None:
+        """Others find no domain: give up some of what is over this worker's fair share, such as rest now."""
+        control, store, totals = self._control, self.store, self.store.totals
+        if not totals.hungry or totals.unclaimed or totals.workers < 2:  # noqa: PLR2004 - two to share
+            return
+        surplus = len(store.domains) - math.ceil(totals.claims / totals.workers)
+        for domain in sorted(store.domains, key=store.line, reverse=True):
+            if surplus <= 0 or len(store.wishes.release) >= SHARED_AT_ONCE:
+                return
+            record = control.domains.find(domain)
+            if record is not None and (record.in_flight or record.strays or record.paused):
+                continue
+            if domain in self._arriving_of:
+                continue
+            self._hand_back(domain)
+            surplus -= 1
+
+    def _hand_back(self, domain: str) -> None:
+        control = self._control
+        entries = control.frontier.withdraw(domain)
+        for entry in entries:
+            control.ledger.put(entry, State.PENDING)
+            entry.request = None
+        control.book.taken(domain, -len(entries) - self.store.hand_back(domain))
+        control.turns.forget(domain)
+        control.stand_in_line(domain)
+        self.store.wishes.release.append(domain)
+        control.flush_soon()
 
     def _is_busy(self, domain: str) -> bool:
         control = self._control
@@ -346,8 +383,8 @@ class Distributed:
         logger.warning("%s It goes on as a new worker; what it held is fetched by others", error)
         control.stats.inc_value(names.STAT_FENCED)
         for name in [name for name, _ in control.frontier.domains()]:
-            for entry in control.frontier.withdraw(name):
-                control.book.taken(entry.domain, -1)
+            held = len(control.frontier.withdraw(name)) + self.store.fetched_of(name)
+            control.book.taken(name, -held)
             control.turns.forget(name)
             control.stand_in_line(name)
         try:

@@ -488,6 +488,12 @@ class RedisJobStore:
         """Is row *id_* this worker's?"""
         return self._hand.get(id_, State.HELD) is not State.HELD
 
+    def hand_back(self, domain: str) -> int:
+        """Give back all rows of *domain* that this worker has and has not sent. Returns how many."""
+        rows = self._shelf.clear(domain)
+        self._out.take(Batch(moved=[(State.PENDING, row.id) for row in rows]))
+        return len(rows)
+
     def owns(self, domain: str) -> bool:
         """Is *domain* this worker's, as far as is known?"""
         return domain in self._own
@@ -500,6 +506,10 @@ class RedisJobStore:
     def line(self, domain: str) -> int:
         """Rows of *domain* that are in Redis or fetched, and not given out."""
         return self._shelf.left(domain)
+
+    def fetched_of(self, domain: str) -> int:
+        """Rows of *domain* that were fetched and not given out."""
+        return len(self._shelf.peek(domain))
 
     @property
     def fetched(self) -> int:
