@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     Argument = bytes | str | int | float
 
-MAX_ROWS = 2000
-"""Rows of one exchange: some 10 ms of a script in which the server answers nobody else."""
+MAX_ROWS = 1000
+"""Rows of one exchange: some 20 ms of a script, in which the server answers nobody else."""
 
 
 @dataclass(slots=True)
