@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.downloadermiddlewares.retry import RetryMiddleware as StockRetryMiddleware
 from scrapy.exceptions import NotConfigured
-from scrapy.settings import SETTINGS_PRIORITIES
+from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 from scrapy.utils.misc import load_object
 
 from .config import BadSetting, Config
@@ -63,10 +63,14 @@ class Addon:
         config = Config.from_settings(settings)
         if not config.enabled:
             raise NotConfigured
+        if config.frontier != "local":
+            take_over_from_scrapy_redis(settings)
         refuse_conflicts(settings)
         for name, value in DEFAULTS.items():
             settings.set(name, value, priority="addon")
-        settings.set("SCHEDULER", Scheduler, priority="addon")
+        settings.set(
+            "SCHEDULER", Scheduler, priority=max(settings.getpriority("SCHEDULER") or 0, 15)
+        )
         settings.setdefault_in_component_priority_dict("EXTENSIONS", Control, 0)
         settings.setdefault_in_component_priority_dict("EXTENSIONS", Overview, 900)
         place = settings.setdefault_in_component_priority_dict
@@ -91,6 +95,14 @@ def use_fast_handler(settings: BaseSettings) -> None:
     handlers = {"http": fast, "https": fast, **settings.getdict("DOWNLOAD_HANDLERS")}
     own = settings.getpriority("DOWNLOAD_HANDLERS") or 0
     settings.set("DOWNLOAD_HANDLERS", handlers, max(own, SETTINGS_PRIORITIES["addon"]))
+
+
+def take_over_from_scrapy_redis(settings: BaseSettings) -> None:
+    """A project of scrapy-redis's moves over by SLUICE_FRONTIER alone: its scheduler and filter give way."""
+    for name in ("SCHEDULER", "DUPEFILTER_CLASS"):
+        if str(settings[name]).startswith("scrapy_redis."):
+            stock = getattr(default_settings, name)
+            settings.set(name, stock, priority=settings.getpriority(name) or "addon")
 
 
 def refuse_conflicts(settings: BaseSettings) -> None:

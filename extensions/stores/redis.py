@@ -17,7 +17,6 @@ import os
 import socket
 import time
 import uuid
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from .base import (
@@ -34,11 +33,12 @@ from .base import (
 )
 from .redisbuffer import Outgoing
 from .redisrows import read_row
-from .redisscripts import RedisAway, RedisFull, Scripts
+from .redisscripts import RedisAway, RedisFull, Scripts, wipe
 from .redisshelf import Shelf
+from .redisvalues import Events, Memory, Totals, Wishes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from redis.asyncio import Redis
 
@@ -51,8 +51,6 @@ MAX_BUFFER: Final = 20_000
 """Rows and ends that may wait for Redis; then nothing more is fetched."""
 KNOWN_SEEN: Final = 65_536
 """Fingerprints remembered here, so that a link to a page's own navigation costs nothing."""
-DUE_AT_ONCE: Final = 500
-FLUSH_KEYS: Final = 1000
 MAX_CRASHES: Final = 3
 
 
@@ -62,95 +60,6 @@ class Fenced(StoreError):
 
 class JobLost(StoreBroken):
     """The job's keys vanished from Redis, all or some."""
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """The whole job, all workers together, as of the last answer.
-
-    Attributes:
-        rows: Requests known and not acknowledged.
-        unclaimed: Domains with work that have too few workers.
-        claims: Domains that have one.
-        hungry: Workers that found no domain.
-        reclaimed: Requests that came back from a dead worker, in the last exchange.
-    """
-
-    rows: int = 0
-    delayed: int = 0
-    held: int = 0
-    seen: int = 0
-    unclaimed: int = 0
-    claims: int = 0
-    workers: int = 1
-    hungry: int = 0
-    reclaimed: int = 0
-    next_due_at: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """How full the server is, as of the last time it was asked.
-
-    Attributes:
-        most_bytes: `maxmemory`; 0 for no bound.
-        policy: What it does at the bound. All but ``noeviction`` and the ``volatile-`` ones throw the job away.
-    """
-
-    used_bytes: int = 0
-    most_bytes: int = 0
-    policy: str = "noeviction"
-
-    @property
-    def share(self) -> float:
-        """The used part, in 0..1 (and over)."""
-        return self.used_bytes / self.most_bytes if self.most_bytes else 0.0
-
-    @property
-    def evicts(self) -> bool:
-        """Would it drop the job's keys when it is full?"""
-        return self.most_bytes > 0 and self.policy.startswith("allkeys")
-
-
-@dataclass(slots=True)
-class Events:
-    """What the store tells its owner, from within `exchange`. All are called on the event loop.
-
-    Attributes:
-        arrived: These new rows (ids) are in this worker's hands.
-        passed_on: These are in Redis, for whoever has their domain.
-        duplicate: These were seen before by somebody, and are not stored.
-        backlog: Rows of a domain were fetched: `refill` gives them.
-        crashed: These were in flight at too many deaths.
-        learned: What another worker's governor knew of a domain that is this worker's now.
-    """
-
-    arrived: Callable[[list[int]], None] = lambda _: None
-    passed_on: Callable[[list[int]], None] = lambda _: None
-    duplicate: Callable[[list[int]], None] = lambda _: None
-    backlog: Callable[[DomainBacklog], None] = lambda _: None
-    crashed: Callable[[list[StoredRequest]], None] = lambda _: None
-    learned: Callable[[str, str], None] = lambda _domain, _text: None
-
-
-@dataclass(slots=True)
-class Wishes:
-    """What the owner wants of the next exchange.
-
-    Attributes:
-        domains: How many more it could use.
-        release: Domains to give up.
-        learned: What its governors know of domains, as JSON text.
-        memory: Whether to ask how full the server is.
-        due_by: Delayed rows up to this time are due; None: by Redis's own clock.
-    """
-
-    domains: int = 0
-    release: list[str] = field(default_factory=list)
-    learned: dict[str, str] = field(default_factory=dict)
-    due_by: float | None = None
-    due_limit: int = DUE_AT_ONCE
-    memory: bool = True
 
 
 class RedisJobStore:
@@ -236,20 +145,14 @@ class RedisJobStore:
             await self.exchange()
 
     async def flush(self) -> bool:
-        """Forget the job and whatever else is under its keys. False: not while others are at work."""
-        if await self._client.zcount(f"{self._requests_key}:workers", time.time() * 1000, "+inf"):
-            return False
-        await self._client.delete(self._requests_key, self._dupefilter_key)
-        pattern = "".join(f"\\{c}" if c in "*?[]\\^" else c for c in self._requests_key)
-        some: list[Any] = []
-        async for key in self._client.scan_iter(match=f"{pattern}:*", count=FLUSH_KEYS):
-            some.append(key)
-            if len(some) == FLUSH_KEYS:
-                await self._client.delete(*some)
-                some.clear()
-        if some:
-            await self._client.delete(*some)
-        return True
+        """Forget the job and whatever else is under its keys. False: not while others are at work.
+
+        Raises:
+            RedisAway, RedisRefused: as Redis says.
+        """
+        return await wipe(
+            self._client, requests_key=self._requests_key, dupefilter_key=self._dupefilter_key
+        )
 
     async def _enter(self) -> None:
         note = f"{socket.gethostname()} {os.getpid()}"

@@ -7,6 +7,7 @@ it is is decided here, once.
 from __future__ import annotations
 
 import hashlib
+import time
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +26,7 @@ _FLAGS: Final = {"apply": "", "relief": "flags=allow-oom", "open": ""}
 _SOURCE: Final = {"relief": "apply"}
 """`relief` is `apply` for a server that is full: it may run there, and is sent what frees memory only."""
 _USUAL_FLAGS: Final = "flags=allow-oom"
+_AT_ONCE: Final = 1000
 NAMES: Final = ("open", "apply", "relief", "fetch", "leave")
 
 _NOT_MENDED_BY_WAITING: Final = ("NOAUTH", "WRONGPASS", "NOPERM", "invalid username-password")
@@ -83,6 +85,25 @@ class Scripts:
         for name, arguments in calls:
             pipeline.evalsha(self._digests[name], 2, *self._keys, *arguments)
         return await pipeline.execute(raise_on_error=False)
+
+
+async def wipe(client: Redis, *, requests_key: str, dupefilter_key: str) -> bool:
+    """Delete a job's keys, whoever wrote them. False: not while workers are at work.
+
+    Raises:
+        RedisAway, RedisRefused: as Redis says.
+    """
+    pattern = "".join(f"\\{c}" if c in "*?[]\\^" else c for c in requests_key)
+    try:
+        if await client.zcount(f"{requests_key}:workers", time.time() * 1000, "+inf"):
+            return False
+        await client.delete(requests_key, dupefilter_key)
+        keys = [key async for key in client.scan_iter(match=f"{pattern}:*", count=_AT_ONCE)]
+        for start in range(0, len(keys), _AT_ONCE):
+            await client.delete(*keys[start : start + _AT_ONCE])
+    except (errors.RedisError, OSError, TimeoutError) as error:
+        raise judge(error) from error
+    return True
 
 
 def judge(error: Exception) -> Exception:

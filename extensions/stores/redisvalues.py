@@ -1,0 +1,106 @@
+"""What a shared store tells its owner, and what it is told: plain values.
+
+The rule it keeps: what is said of the whole job is as old as the last answer from Redis, and says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .base import DomainBacklog, StoredRequest
+
+DUE_AT_ONCE: Final = 500
+"""Delayed requests that come due in one exchange."""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The whole job, all workers together, as of the last answer.
+
+    Attributes:
+        rows: Requests known and not acknowledged.
+        unclaimed: Domains with work that have too few workers.
+        claims: Domains that have one.
+        hungry: Workers that found no domain.
+        reclaimed: Requests that came back from a dead worker, in the last exchange.
+    """
+
+    rows: int = 0
+    delayed: int = 0
+    held: int = 0
+    seen: int = 0
+    unclaimed: int = 0
+    claims: int = 0
+    workers: int = 1
+    hungry: int = 0
+    reclaimed: int = 0
+    next_due_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """How full the server is, as of the last time it was asked.
+
+    Attributes:
+        most_bytes: `maxmemory`; 0 for no bound.
+        policy: What it does at the bound. All but ``noeviction`` and the ``volatile-`` ones throw the job away.
+    """
+
+    used_bytes: int = 0
+    most_bytes: int = 0
+    policy: str = "noeviction"
+
+    @property
+    def share(self) -> float:
+        """The used part, in 0..1 (and over)."""
+        return self.used_bytes / self.most_bytes if self.most_bytes else 0.0
+
+    @property
+    def evicts(self) -> bool:
+        """Would it drop the job's keys when it is full?"""
+        return self.most_bytes > 0 and self.policy.startswith("allkeys")
+
+
+@dataclass(slots=True)
+class Events:
+    """What the store tells its owner, from within `exchange`. All are called on the event loop.
+
+    Attributes:
+        arrived: These new rows (ids) are in this worker's hands.
+        passed_on: These are in Redis, for whoever has their domain.
+        duplicate: These were seen before by somebody, and are not stored.
+        backlog: Rows of a domain were fetched: `refill` gives them.
+        crashed: These were in flight at too many deaths.
+        learned: What another worker's governor knew of a domain that is this worker's now.
+    """
+
+    arrived: Callable[[list[int]], None] = lambda _: None
+    passed_on: Callable[[list[int]], None] = lambda _: None
+    duplicate: Callable[[list[int]], None] = lambda _: None
+    backlog: Callable[[DomainBacklog], None] = lambda _: None
+    crashed: Callable[[list[StoredRequest]], None] = lambda _: None
+    learned: Callable[[str, str], None] = lambda _domain, _text: None
+
+
+@dataclass(slots=True)
+class Wishes:
+    """What the owner wants of the next exchange.
+
+    Attributes:
+        domains: How many more it could use.
+        release: Domains to give up.
+        learned: What its governors know of domains, as JSON text.
+        memory: Whether to ask how full the server is.
+        due_by: Delayed rows up to this time are due; None: by Redis's own clock.
+    """
+
+    domains: int = 0
+    release: list[str] = field(default_factory=list)
+    learned: dict[str, str] = field(default_factory=dict)
+    due_by: float | None = None
+    due_limit: int = DUE_AT_ONCE
+    memory: bool = True
