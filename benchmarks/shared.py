@@ -12,7 +12,7 @@ from tests.valkey import ValkeyServer, valkey
 from .clients import Client, Run, measure
 from .scenarios import BOTH, Table, alternated, median
 
-PAGES = 1500
+PAGES = 3000
 
 
 def clients(server: ValkeyServer) -> list[Client]:

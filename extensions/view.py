@@ -151,7 +151,12 @@ class ControlView:
         now = control.now()
         gauges.network_down = control.outage.out(now)
         gauges.probe_every_s = max(1.0, control.outage.next_probe_due - now)
-        gauges.disk_full = control.store_waits
+        shared = control.shared
+        gauges.disk_full = control.store_waits and shared is None
+        if shared is not None:
+            gauges.store = "Redis"
+            away_at = shared.away_since_at
+            gauges.store_silent_s = 0.0 if away_at is None else max(0.0, time.time() - away_at)
         if time.monotonic() >= self._disk_due:
             self._disk_due = time.monotonic() + _DISK_LOOK_S
             try:

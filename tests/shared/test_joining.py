@@ -16,6 +16,7 @@ from extensions.stores.base import Batch, State, StoreBroken, StoredRequest
 from extensions.stores.redis import Fenced, JobLost, RedisJobStore
 from extensions.stores.sqlite import SqliteJobStore
 from spiders.pages import PagesSpider
+from tests.valkey import valkey
 
 
 def a_store(server, **settings) -> RedisJobStore:
@@ -109,3 +110,31 @@ async def test_evicted_keys_are_recognised(server):
         await store.exchange()
     await store._client.aclose()
     store.close()
+
+
+@deferred_f_from_coro_f
+async def test_a_full_server_takes_ends_and_then_has_room_for_what_waited(tmp_path):
+    options = ("--maxmemory", "6mb", "--maxmemory-policy", "noeviction")
+    with valkey(tmp_path / "small", *options) as small:
+        store = a_store(small)
+        await store.connect()
+        number = 0
+        while not store.full:
+            number += 1
+            big = row(number, state=State.WINDOW)
+            big.payload = b"x" * 50_000
+            store.commit(Batch(inserts=[big]))
+            await store.exchange()
+        assert store.waiting == 1
+        assert small.client.hlen("s:requests") == number - 1
+        child = row(1000, parent=1)
+        store.commit(Batch(inserts=[child], done=[1, 2, 3]))  # 1 has a child that is not stored
+        await store.exchange()
+        assert small.client.hlen("s:requests") == number - 3
+        await store.exchange()
+        assert not store.full
+        while store.waiting:
+            await store.exchange()
+        assert small.client.hlen("s:requests") == number - 3 + 1  # both rows came, and 1 went
+        await store.leave()
+        store.close()
