@@ -1,29 +1,35 @@
-"""``python -m benchmarks [NAME ...] [--rounds N]``: every scenario, or those that are named."""
+"""``python -m benchmarks [NAME ...] [--rounds N]``: every scenario, or those that are named.
+
+``peers`` takes a quarter of an hour a round and installs a peer from PyPI: it runs only if named.
+"""
 
 from __future__ import annotations
 
 import argparse
 from importlib.metadata import version
 
+from .peers import peers
 from .scenarios import SCENARIOS as OF_CRAWLS
 from .scenarios import Table
 from .shared import shared
 from .sinks import outage, sinks
 
 SCENARIOS = {**OF_CRAWLS, "sinks": sinks, "outage": outage, "shared": shared}
+IF_NAMED = {"peers": peers}
 
 
 def main() -> None:
     """Run what was asked for and print a table for each."""
+    known = {**SCENARIOS, **IF_NAMED}
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", help=f"of {', '.join(SCENARIOS)} (default: all)")
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(known)} (default: all but peers)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each client (median)")
     arguments = parser.parse_args()
-    if unknown := set(arguments.names) - set(SCENARIOS):
+    if unknown := set(arguments.names) - set(known):
         parser.error(f"no such scenario: {', '.join(sorted(unknown))}")
     print(f"Scrapy {version('scrapy')}, medians of {arguments.rounds} alternated runs\n")
     for name in arguments.names or SCENARIOS:
-        print(_markdown(SCENARIOS[name](arguments.rounds)), flush=True)
+        print(_markdown(known[name](arguments.rounds)), flush=True)
 
 
 def _markdown(table: Table) -> str:

@@ -10,17 +10,46 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    import resource
+    from collections.abc import Callable, Mapping, Sequence
 
-    from tests.sites import Site
+    from tests.sites.site import Received
 
 ROOT = Path(__file__).resolve().parents[1]
 ENDED = {3, 4}
 """Exit codes of Sluice for a crawl that lost pages or was stopped: figures, not faults."""
 STOCK = Path(__file__).with_name("stock_spider.py")
+
+
+class Crawler(Protocol):
+    """Whatever can be run as a command and fetches the URLs of a file."""
+
+    @property
+    def name(self) -> str:
+        """As the tables show it."""
+
+    def command(self, folder: Path, *, seeds: Path | None, url: str | None) -> list[str]:
+        """The command line."""
+
+    def environment(self) -> dict[str, str]:
+        """The environment that it runs in."""
+
+
+class Server(Protocol):
+    """Whatever is crawled and has a log of it: the scripted site is one."""
+
+    @property
+    def hosts(self) -> Sequence[object]:
+        """One entry for each host."""
+
+    def forget(self) -> None:
+        """Begin a new log."""
+
+    def log(self, host: int = 0) -> list[Received]:
+        """Every request that a host received."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +120,8 @@ class Run:
 
 
 def measure(
-    client: Client,
-    site: Site,
+    client: Crawler,
+    site: Server,
     *,
     seeds: list[str] | None = None,
     url: str | None = None,
@@ -139,7 +168,7 @@ def _wait(
     started_at: float,
     during: Callable[[float], bool] | None,
     timeout_s: float,
-) -> tuple[object, int]:
+) -> tuple[resource.struct_rusage, int]:
     """Wait for the end, or cut the run; what it used and how it ended."""
     while True:
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
@@ -153,7 +182,7 @@ def _wait(
         time.sleep(0.1 if during is not None else 0.02)
 
 
-def _run(site: Site, usage: object, started_at: float, ended_at: float) -> Run:
+def _run(site: Server, usage: resource.struct_rusage, started_at: float, ended_at: float) -> Run:
     pages: set[tuple[int, str]] = set()
     times: list[float] = []
     answers = refused = 0

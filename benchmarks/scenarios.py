@@ -107,7 +107,7 @@ def limited(rounds: int) -> Table:
     """1,500 pages from a host that takes 50 a second and says so by 429 only."""
     clients = [
         Client("stock Scrapy", sluice=False),
-        Client("stock Scrapy, AutoThrottle 8", sluice=False, settings=_autothrottle(8)),
+        Client("stock Scrapy, AutoThrottle 8", sluice=False, settings=autothrottle(8)),
         Client("Sluice", sluice=True),
     ]
     host = Host(latency_s=0.05, limit=Bucket(rate=50, burst=10))
@@ -137,7 +137,8 @@ def limited(rounds: int) -> Table:
     return Table("A host that takes 50 a second (bucket of 10, 429, 50 ms)", columns, rows)
 
 
-def _autothrottle(target: int) -> dict[str, object]:
+def autothrottle(target: int) -> dict[str, object]:
+    """Settings of Scrapy's own throttle."""
     return {"AUTOTHROTTLE_ENABLED": True, "AUTOTHROTTLE_TARGET_CONCURRENCY": target}
 
 
