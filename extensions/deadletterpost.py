@@ -146,7 +146,9 @@ class DeadLetterPost:
     async def _work(self) -> None:
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), _POLL_S)
+                # Not `wait_for`: in Python 3.11 it swallows a cancellation that meets the news.
+                async with asyncio.timeout(_POLL_S):
+                    await self._news.wait()
             self._news.clear()
             try:
                 await self._carry()

@@ -227,7 +227,9 @@ class Distributed:
                 await asyncio.sleep(0)
                 continue
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wait_for_news(), wait_s)
+                # Not `wait_for`: in Python 3.11 it swallows a cancellation that meets the news.
+                async with asyncio.timeout(wait_s):
+                    await self._wait_for_news()
 
     async def _wait_for_news(self) -> None:
         if self._failures:

@@ -118,3 +118,17 @@ async def test_a_file_that_fails_keeps_letters_in_the_job(tmp_path, caplog):
     owner.post.committed()
     await until(lambda: "wait in the job store" in caplog.text)
     assert await owner.post.close() == 1
+
+
+@deferred_f_from_coro_f
+async def test_it_closes_at_whatever_step_news_meet_it(tmp_path):
+    for steps in range(8):
+        owner = Owner(tmp_path / f"{steps}.sqlite")
+        await owner.post.open()
+        await asyncio.sleep(0.05)  # it waits for news now
+        owner.store.add(letter(steps))
+        owner.post.committed()
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        async with asyncio.timeout(20):
+            assert await owner.post.close() == 0
