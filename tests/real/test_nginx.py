@@ -14,6 +14,7 @@ import pytest_twisted
 from twisted.internet.threads import deferToThread
 
 from tests.cases.tools import letters, results
+from tests.sites import Host, Site
 
 from .nginx import Nginx, executable
 from .walk import reachable
@@ -74,3 +75,27 @@ async def test_a_list_of_pages_is_fetched_whole(
     assert letters(tmp_path) == []
     assert done.code == 0
     check_politeness(nginx)
+
+
+@pytest.mark.skipif(
+    not os.environ.get("CI") and not executable(), reason="nginx-light is not installed"
+)
+@pytest_twisted.ensureDeferred
+async def test_a_limit_of_connections_costs_no_page(
+    scrapy_cli: Callable[..., Any], tmp_path: Path
+) -> None:
+    """`limit_conn` answers 503 to what is over it; every page is got, and 503s stay the exception."""
+    with (
+        Site(Host(latency_s=0.1)) as site,
+        Nginx(f"http://{site.domain()}", folder=tmp_path, connections=4) as nginx,
+    ):
+        urls = [nginx.url(f"page/{number}") for number in range(150)]
+        seeds = tmp_path / "seeds.txt"
+        seeds.write_text("".join(f"{url}\n" for url in urls), encoding="utf-8")
+        done = await deferToThread(scrapy_cli, "crawl", "pages", "-a", f"seeds={seeds}")
+        statuses = [status for _, status in nginx.log()]
+        at_once = site.stats().max_in_flight
+    assert sorted(row["url"] for row in results(tmp_path)) == sorted(urls)
+    assert done.code == 0
+    assert at_once <= 4
+    assert 0 < statuses.count(503) <= 0.2 * len(statuses)
