@@ -6,6 +6,7 @@ What a user got wrong is one line without a traceback.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import sys
 from typing import TYPE_CHECKING, Any
@@ -53,6 +54,7 @@ class TellsTheEnd(BaseRunSpiderCommand):
         assert self.crawler_process is not None
         self._say(error)
         self.crawler_process.start()  # a loop that never ran complains at the end of the process
+        gc.freeze()  # and so may the one that Scrapy replaced, when it is taken apart there
 
     def _check_arguments(self, spidercls: type[Spider], arguments: dict[str, str]) -> None:
         assert self.settings is not None

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .distributed import Distributed
+from .opened import Opened
 from .redissettings import RedisSettings
 from .stores.redis import RedisJobStore
 from .stores.redisscripts import RedisAway
@@ -18,23 +18,12 @@ from .stores.sqlite import SqliteJobStore
 
 if TYPE_CHECKING:
     from .control import Control
-    from .stores.base import JobStore, Recovered
 
 logger = logging.getLogger(__name__)
 
 PATIENCE_S = 60.0
 """A Redis that is not there yet (it starts beside the worker) is waited for so long."""
 BETWEEN_TRIES_S = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A job's store, and what it held."""
-
-    store: JobStore
-    durable: bool
-    recovered: Recovered
-    shared: Distributed | None = None
 
 
 async def open_shared(control: Control) -> Opened:

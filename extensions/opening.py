@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from . import names
 from .commandline import leaves_no_trace
 from .deadletterpost import DeadLetterPost, PostHooks
-from .joining import Opened, open_shared
+from .opened import Opened
 from .spiderargs import spider_arguments
 from .stores.deadletter_rows import path_for
 from .stores.deadletters import DeadLetterFile
@@ -37,6 +37,9 @@ async def open_frontier(control: Control, folder: str | None) -> Opened:
     """
     if control.config.frontier == "local" or leaves_no_trace():
         return open_store(folder, spider=control.spider.name)
+    # Redis's client is a fifth of what Sluice adds to the start of a process.
+    from .joining import open_shared  # noqa: PLC0415
+
     return await open_shared(control)
 
 

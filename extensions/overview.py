@@ -24,12 +24,10 @@ from scrapy.utils.job import job_dir
 from . import display, names, progress, report, whereabouts
 from .config import Config
 from .control import Control
-from .metrics import CrawlMetrics
 from .notify import Notifier
 from .policy.bottleneck import Code
 from .policy.ending import Ending, Exit, exit_code, fail_on
 from .sampler import Sampler
-from .statuspage import StatusPage
 from .view import ControlView
 
 if TYPE_CHECKING:
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
 
     from .book import DomainRow
     from .snapshot import Snapshot
+    from .statuspage import StatusPage
 
 logger = logging.getLogger("sluice.report")
 progress_log = logging.getLogger("sluice.progress")
@@ -175,6 +174,10 @@ class Overview:
             sampler.started_at = float(status["started_at"])
 
     async def _open_page(self, sampler: Sampler, port: int) -> None:
+        # A crawl without the page starts without a web server and a metrics library.
+        from .metrics import CrawlMetrics  # noqa: PLC0415
+        from .statuspage import StatusPage  # noqa: PLC0415
+
         self._page = StatusPage(
             sampler=sampler,
             host=self._config.status_host,

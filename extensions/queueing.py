@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy import Request
 
 from .control import Control
-from .redissettings import RedisSettings
 from .seedentries import BadEntry, mark, poison, request_of
 from .stores.base import StoreBroken, StoreError
-from .stores.redisseeds import SeedQueue
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
     from scrapy import Spider
     from scrapy.crawler import Crawler
+
+    from .stores.redisseeds import SeedQueue
 
     _Base = Spider
 else:
@@ -72,6 +72,10 @@ class QueueMixin(_Base):
 
     async def start(self) -> AsyncIterator[Any]:
         """Take seeds as there is room, until nothing has come for `max_idle_time`."""
+        # Every `scrapy` command loads every spider; Redis's client is for those that run this one.
+        from .redissettings import RedisSettings  # noqa: PLC0415
+        from .stores.redisseeds import SeedQueue  # noqa: PLC0415
+
         control = self.crawler.get_extension(Control)
         if control is None:
             raise RuntimeError("a queue needs Sluice: set SLUICE_ENABLED=True")

@@ -13,7 +13,6 @@ from .. import report
 from ..jobreport import job_report
 from ..overview import URL_FILE
 from ..report import FILE
-from ..reporthtml import html
 from ..stores.base import State, StoreError
 from ..stores.deadletters import DeadLetterError
 from ..stores.joblock import JobLock
@@ -128,6 +127,8 @@ class Command(ScrapyCommand):
         if opts.if_incomplete and report.is_complete(data):
             return
         if opts.html is not None:
+            from ..reporthtml import html  # noqa: PLC0415 - it brings the web server along
+
             try:
                 Path(opts.html).write_text(html(data), encoding="utf-8")
             except OSError as error:
