@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy.exceptions import NotConfigured
 
+from .containment import contained_async, contained_iterable
 from .control import Control
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class OutputCut:
 
     def process_spider_output(self, response: Response, result: Iterable[Any]) -> Iterable[Any]:
         """Pass on *result*, until it must be cut."""
-        for number, output in enumerate(result):
+        for number, output in enumerate(contained_iterable(result)):
             if self._control.stopping and self._cuts(response, number):
                 return
             yield output
@@ -48,7 +49,7 @@ class OutputCut:
     ) -> AsyncIterator[Any]:
         """The same for asynchronous callbacks."""
         number = 0
-        async for output in result:
+        async for output in contained_async(result):
             if self._control.stopping and self._cuts(response, number):
                 return
             number += 1

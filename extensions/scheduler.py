@@ -22,6 +22,7 @@ from scrapy.utils.job import job_dir
 from . import compat, names
 from .codec import RequestCodec, Unreadable, own_packages
 from .compat import add_shutdown_trigger, remove_shutdown_trigger
+from .containment import contain
 from .control import SENTINEL, Control
 from .dispatch import Dispatch
 from .flush import Flusher
@@ -225,6 +226,7 @@ class Scheduler(BaseScheduler):
         control.writer = await open_writer(control)
         control.post = await open_post(control, self._revive, folder=self._folder)
         self._flusher.open()
+        contain(control.engine)
         if opened.shared is not None:
             opened.shared.carries(
                 items=control.writer is not None, letters=control.post is not None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy.exceptions import CloseSpider, NotConfigured
 
 from . import compat, names
+from .containment import contained
 from .control import Control
 
 if TYPE_CHECKING:
@@ -61,9 +62,11 @@ class StartGate:
             return await anext(start)
         except (StopAsyncIteration, CloseSpider):
             raise
-        except Exception:
-            control.source_failed = True  # the crawl must not end as complete
-            raise
+        except BaseException as error:  # noqa: BLE001 - told as what it is
+            told = contained(error)
+            if isinstance(told, Exception):
+                control.source_failed = True  # the crawl must not end as complete
+            raise told  # noqa: B904 - it names its cause
         finally:
             control.awaits_seed = False
 
