@@ -18,6 +18,7 @@ from twisted.internet.defer import Deferred
 
 from .arguments import REASON, BadArgument, refuse_unknown, require
 from .config import BadSetting
+from .control import Control
 from .overview import follow_exit
 from .policy.ending import Exit, worst
 
@@ -35,6 +36,8 @@ logger = logging.getLogger(__name__)
 class TellsTheEnd(BaseRunSpiderCommand):
     """A command that crawls. Its subclasses find the spider and say `crawl`."""
 
+    _was_told = False  # by the crawl, how it ended
+
     def crawl(self, spidercls: type[Spider], opts: argparse.Namespace) -> None:
         """Crawl with *spidercls* until it has ended, and set the exit code."""
         assert self.crawler_process is not None
@@ -48,6 +51,10 @@ class TellsTheEnd(BaseRunSpiderCommand):
         self.crawler_process.start()
         if self.exitcode == 0 and self.crawler_process.bootstrap_failed:
             self.exitcode = Exit.FAILED
+        if self.exitcode == 0 and not self._was_told and _is_ours(crawler):
+            # Stopped before it had begun, or a second time before it had ended: nobody has looked at what is left.
+            logger.warning("The crawl was stopped before its end; run it again to go on")
+            self.exitcode = Exit.STOPPED
 
     def refuse(self, error: BadArgument | BadSetting) -> None:
         """Say in one line what cannot work, before anything was crawled."""
@@ -69,6 +76,7 @@ class TellsTheEnd(BaseRunSpiderCommand):
         return crawler
 
     def _note_exit(self, code: int) -> None:
+        self._was_told = True
         self.exitcode = worst([self.exitcode, code])
 
     def _note_reason(self, reason: str) -> None:
@@ -103,3 +111,11 @@ class TellsTheEnd(BaseRunSpiderCommand):
         logger.error("%s", error)
         if isinstance(get_scrapy_root_handler(), logging.NullHandler | None):
             sys.stderr.write(f"scrapy: {error}\n")
+
+
+def _is_ours(crawler: Crawler) -> bool:
+    """Does *crawler* run with Sluice?"""
+    control: Control | None = None
+    if crawler.extensions is not None:
+        control = crawler.get_extension(Control)
+    return control is not None

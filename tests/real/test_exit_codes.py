@@ -104,6 +104,30 @@ def test_a_stopped_crawl_returns_4_and_the_next_one_ends_it(tmp_path: Path) -> N
     assert account["asked"] == account["got"] == 100  # type: ignore[index]
 
 
+@pytest.mark.parametrize("signals", [1, 2])
+def test_a_crawl_cut_short_by_signals_is_never_complete(tmp_path: Path, signals: int) -> None:
+    """One in the middle of the start, or a second one: nobody gets to the report, and the code is not 0."""
+    with Site(Host(latency_s=0.5, limit=Bucket(rate=10, burst=5))) as site:
+        seed = seeds(tmp_path, site, pages=50)
+        command = [sys.executable, "-m", "scrapy", "crawl", "pages", "-a", seed, *QUICK]
+        command += ["-s", "JOBDIR=job", "-L", "INFO"]
+        log = tmp_path / "log"
+        with (
+            log.open("w") as err,
+            subprocess.Popen(
+                command, cwd=tmp_path, env=scrapy_environment(), stderr=err
+            ) as running,
+        ):
+            deadline = time.monotonic() + 60
+            while "Spider opened" not in log.read_text() and time.monotonic() < deadline:
+                time.sleep(0.02)
+            for _ in range(signals):
+                os.kill(running.pid, signal.SIGINT)
+                time.sleep(0.05)
+            running.wait(timeout=60)
+    assert running.returncode in {4, -signal.SIGINT}, log.read_text()
+
+
 def test_a_killed_crawl_is_reported_by_what_the_store_has(
     tmp_path: Path, scrapy_cli: Callable[..., ScrapyProcess]
 ) -> None:
