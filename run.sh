@@ -72,7 +72,8 @@ demo)
     ;;
 test)
     setup_tests
-    exec .venv/bin/python -m pytest "$@"
+    # Most tests wait for real servers, so three at a time; a file's tests stay together.
+    exec .venv/bin/python -m pytest -n 3 --dist loadfile "$@"
     ;;
 lint)
     setup requirements-dev.txt
