@@ -224,9 +224,11 @@ class Book:
 
     # -- over a restart ----------------------------------------------------------------------------
 
-    def totals(self) -> dict[str, int]:
-        """The totals, to be committed with the changes they count."""
-        return {name: getattr(self, name) for name in TOTALS}
+    def totals(self, *, results: int = 0) -> dict[str, int]:
+        """The totals, to be committed with the changes they count and with so many new *results*."""
+        totals: dict[str, int] = {name: getattr(self, name) for name in TOTALS}
+        totals["results"] += results
+        return totals
 
     def restore(self, totals: Mapping[str, Any]) -> None:
         """Go on from an earlier process's totals."""

@@ -349,7 +349,7 @@ class Control:
     def keep_book(self) -> None:
         """Have the counts committed with the changes that they count."""
         if self.ledger.durable:
-            totals = json.dumps(self.book.totals())
+            totals = json.dumps(self.book.totals(results=self.ledger.new_results))
             if totals != self._kept_totals:
                 self._kept_totals = totals
                 self.ledger.record(names.FACT_ACCOUNT, totals)

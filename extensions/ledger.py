@@ -228,6 +228,11 @@ class Ledger:
         return len(left) + self._reopened
 
     @property
+    def new_results(self) -> int:
+        """Results that the next commit makes visible to the sinks."""
+        return len(self._batch.items)
+
+    @property
     def waits(self) -> bool:
         """Is there anything to commit, or a lease whose end must be looked for?"""
         return bool(self._landed or self._inserts or self._batch)

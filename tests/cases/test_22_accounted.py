@@ -6,12 +6,14 @@ identity that the project promises: URLs = parsed + dead letters + filtered + pe
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest_twisted
 from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 
+from extensions.jobreport import job_report
 from tests.sites import Answer, Host, Route, Site
 
 from .tools import ListSpider, letters, skipped
@@ -156,3 +158,18 @@ async def test_the_account_of_a_crawl_that_is_stopped(crawl: Callable[..., Any])
     assert letters() == []
     pages = {url: count for url, count in hits.items() if url.startswith("/page/")}
     assert set(pages.values()) == {1}
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_results_of_a_job_are_all_counted_when_it_goes_on(
+    crawl: Callable[..., Any],
+) -> None:
+    """The totals that a commit keeps hold the results of that very commit."""
+    settings = {"JOBDIR": "job", "SLUICE_FLUSH_INTERVAL_S": 0.5}
+    with Site() as site:
+        urls = site.urls(30)
+        first = await crawl(Everything, {**settings, "CLOSESPIDER_PAGECOUNT": 10}, urls=urls)
+        second = await crawl(Everything, settings, urls=urls)
+    items = [len(run.items) for run in (first, second)]
+    assert 0 < items[0] < 30
+    assert job_report(Path("job"))["status"]["results_written"] == sum(items) == 30
