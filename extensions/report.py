@@ -254,7 +254,16 @@ def _reasons(data: dict[str, Any]) -> list[str]:
         )
     if len(reasons) > 8:
         lines.append(f"  and {len(reasons) - 8} more reasons")
+    if others := _unexplained(data):
+        lines.append(f"{count(others):>9}  others, see scrapy deadletters list")
     return lines
+
+
+def _unexplained(data: dict[str, Any]) -> int:
+    """How many losses have no reason here: reasons and rows begin anew with each process of a job."""
+    status = data["status"]
+    explained: int = sum(reason["count"] for reason in status["dead_reasons"])
+    return max(0, int(status["dead_total"]) - explained)
 
 
 def _domains(data: dict[str, Any]) -> list[str]:
@@ -270,7 +279,8 @@ def _domains(data: dict[str, Any]) -> list[str]:
         )
     rest = data["status"]["account"]["dead_letters"] - sum(r["dead_letters"] for r in rows[:5])
     if rest > 0:
-        lines.append(f"  and {count(rest)} more on other domains")
+        where = "" if _unexplained(data) else " on other domains"
+        lines.append(f"  and {count(rest)} more{where}")
     return lines
 
 

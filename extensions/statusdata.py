@@ -184,7 +184,8 @@ def status_json(
 def replay_command(snapshot: Snapshot, book: Book) -> str:
     """The command that brings back the most frequent kind of dead letter."""
     if not book.reasons:
-        return ""
+        lost = book.dead + book.dead_items
+        return f"scrapy deadletters replay --spider {snapshot.spider}" if lost else ""
     reason = max(book.reasons.items(), key=lambda item: item[1].count)[0]
     return f"scrapy deadletters replay --spider {snapshot.spider} --reason {_quoted(reason)}"
 

@@ -60,6 +60,16 @@ def test_an_incomplete_crawl_names_number_and_place() -> None:
     assert "scrapy deadletters replay --spider pages" in text
 
 
+def test_what_an_earlier_process_lost_is_put_on_no_other_domain() -> None:
+    """The totals of a resumed job go on; its reasons and rows are those of this process."""
+    resumed = data(lost=3, domains=1, finish=("finished", False))
+    assert "on other domains" not in report.text(resumed)
+    resumed["status"]["dead_total"] = resumed["status"]["account"]["dead_letters"] = 5
+    lines = report.text(resumed).splitlines()
+    assert "  and 2 more" in lines
+    assert "        2  others, see scrapy deadletters list" in lines
+
+
 def test_a_stopped_crawl_says_what_is_left() -> None:
     """A stop is not a loss."""
     stopped = data(finish=("shutdown", False))
