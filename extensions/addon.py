@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.downloadermiddlewares.retry import RetryMiddleware as StockRetryMiddleware
 from scrapy.exceptions import NotConfigured
-from scrapy.settings import SETTINGS_PRIORITIES, default_settings
+from scrapy.settings import SETTINGS_PRIORITIES, default_settings, iter_default_settings
 from scrapy.utils.misc import load_object
 
 from .config import BadSetting, Config
@@ -63,6 +63,7 @@ class Addon:
         config = Config.from_settings(settings)
         if not config.enabled:
             raise NotConfigured
+        refuse_words(settings)
         if config.frontier != "local":
             take_over_from_scrapy_redis(settings)
         refuse_conflicts(settings)
@@ -103,6 +104,22 @@ def take_over_from_scrapy_redis(settings: BaseSettings) -> None:
         if str(settings[name]).startswith("scrapy_redis."):
             stock = getattr(default_settings, name)
             settings.set(name, stock, priority=settings.getpriority(name) or "addon")
+
+
+def refuse_words(settings: BaseSettings) -> None:
+    """Refuse words where Scrapy wants a number: it would end in a traceback, wherever it is first read.
+
+    Raises:
+        BadSetting: names the setting and its value.
+    """
+    for name, default in iter_default_settings():
+        if type(default) not in {int, float} or name.endswith("_ENABLED"):
+            continue
+        value = settings.get(name)
+        try:
+            float(default if value is None else value)
+        except (TypeError, ValueError):
+            raise BadSetting(name, value, f"give a number, for example {default}") from None
 
 
 def refuse_conflicts(settings: BaseSettings) -> None:

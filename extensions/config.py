@@ -62,7 +62,10 @@ def _whole(minimum: int) -> Callable[[str, Any], int]:
 def _whole_or_auto(name: str, value: Any) -> int | None:
     if value is None or str(value).strip().lower() == "auto":
         return None
-    return _whole(1)(name, value)
+    try:
+        return _whole(1)(name, value)
+    except BadSetting:
+        raise BadSetting(name, value, "give auto, or a whole number of at least 1") from None
 
 
 def _flag(name: str, value: Any) -> bool:

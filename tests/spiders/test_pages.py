@@ -97,13 +97,21 @@ def test_what_cannot_work_is_one_line_and_exit_code_2(scrapy_cli, tmp_path, argu
     assert "Traceback" not in done.err
 
 
-def test_an_impossible_setting_is_one_line_and_exit_code_2(scrapy_cli, tmp_path):
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("SLUICE_MAX_PENDNG=5", "did you mean SLUICE_MAX_PENDING?"),
+        ("SLUICE_MAX_PENDING=lots", "give auto, or a whole number of at least 1"),
+        ("CONCURRENT_REQUESTS=x", "CONCURRENT_REQUESTS='x': give a number, for example 16"),
+        ("RETRY_TIMES=two", "RETRY_TIMES='two': give a number, for example 2"),
+    ],
+)
+def test_an_impossible_setting_is_one_line_and_exit_code_2(scrapy_cli, tmp_path, setting, message):
     (tmp_path / "ok.txt").write_text("http://127.0.0.1:1/\n")
-    setting = "SLUICE_MAX_PENDNG=5"
     done = scrapy_cli("crawl", "pages", "-a", "seeds=ok.txt", "-L", "ERROR", "-s", setting)
     assert done.code == 2
     assert len(done.err.splitlines()) == 1, done.err
-    assert "did you mean SLUICE_MAX_PENDING?" in done.err
+    assert message in done.err
 
 
 def test_without_a_log_the_line_is_still_said(scrapy_cli):
