@@ -141,7 +141,7 @@ class Flusher:
             control.stopping = True
             self._cut_due = now + control.config.stop_timeout_s
             logger.info(
-                "Stopping: %d requests in flight, at most %g s more; %d pending",
+                "Stopping: %d in flight, at most %g s more; %d pending",
                 self._ledger.in_flight,
                 control.config.stop_timeout_s,
                 control.pending,

@@ -94,7 +94,7 @@ def _next(summary: JobSummary) -> str:
 
 
 def _parts(summary: JobSummary) -> str:
-    return f"log {_mib(summary.log_bytes)}, free {_mib(summary.free_bytes)}"
+    return f"log {_mib(summary.log_bytes)}, unused {_mib(summary.free_bytes)}"
 
 
 def places(url: str, found: Sequence[dict[str, Any]]) -> str:

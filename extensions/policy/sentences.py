@@ -187,6 +187,8 @@ def _proxy(r: Readings) -> Sentence:
 
 
 def _waiting(r: Readings) -> Sentence:
+    if not r.of(*HELD):
+        return Sentence("The hosts that were waited for may be asked again.")
     until = clock(r.held_until_at, now_at=r.now_at, seconds=True)
     some = (r.held,) if r.held else ()
     if r.of(*HELD) == 1 and r.held:

@@ -245,3 +245,9 @@ def test_the_seconds_of_an_earlier_process_are_added() -> None:
     later = Bottleneck()
     later.restore({**shown.snapshot(), "of_another_version": 9.0})
     assert later.seconds == {Code.SITES_LIMIT: 2.0}
+
+
+def test_a_wait_that_is_over_is_not_counted_as_no_domains() -> None:
+    """The code stays for some seconds after its cause: the sentence must be true then, too."""
+    text = sentence(Code.ONLY_WAITING, readings(blocked=blocked(pace=1))).text
+    assert text == "The hosts that were waited for may be asked again."
