@@ -134,6 +134,9 @@ def refuse_conflicts(settings: BaseSettings) -> None:
             True,
             "set it to False: Sluice finds each domain's pace by itself",
         )
+    for name in ("CONCURRENT_ITEMS", "CONCURRENT_REQUESTS_PER_DOMAIN"):
+        if settings.getint(name) < 1:
+            raise BadSetting(name, settings[name], "give at least 1: 0 would let nothing through")
     scheduler = load_object(settings["SCHEDULER"])
     if scheduler is not load_object(STOCK_SCHEDULER) and not issubclass(scheduler, Scheduler):
         raise BadSetting(

@@ -52,7 +52,7 @@ def _number(minimum: float, maximum: float = math.inf) -> Callable[[str, Any], f
 def _whole(minimum: int) -> Callable[[str, Any], int]:
     def read(name: str, value: Any) -> int:
         number = _number(minimum)(name, value)
-        if number != int(number):
+        if number == math.inf or number != int(number):
             raise BadSetting(name, value, "give a whole number")
         return int(number)
 

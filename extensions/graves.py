@@ -6,6 +6,7 @@ none. Scrapy's signals and the errback tell; nothing is guessed.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 from typing import TYPE_CHECKING, Any
@@ -72,7 +73,7 @@ class Graves:
         letter = self.letters.of_request(
             request,
             payload=self._payload(request),
-            key=self._control.fingerprint(request).hex(),
+            key=self._key(request),
             domain=lease.domain.name,
             reason=reason,
             detail=detail,
@@ -83,11 +84,17 @@ class Graves:
         self.count_dead(reason, letter)
         return [letter]
 
+    def _key(self, request: Request) -> str:
+        try:
+            return self._control.fingerprint(request).hex()
+        except Exception:  # noqa: BLE001 - the last resort must not fail, whatever is in the request
+            return hashlib.sha1(request.url.encode(), usedforsecurity=False).hexdigest()
+
     def _payload(self, request: Request) -> bytes:
         """What a dead letter keeps of *request*: all of it, or what can be kept."""
         try:
             return self._control.ledger.codec.encode(letters.without_credentials(request))
-        except Unserialisable:
+        except Exception:  # noqa: BLE001 - the last resort must not fail, whatever is in the request
             return json.dumps({"url": redact_url(request.url), "method": request.method}).encode()
 
     def unstorable(self, request: Request, error: Unserialisable) -> None:
@@ -119,7 +126,7 @@ class Graves:
         letter = self.letters.of_request(
             request,
             payload=self._payload(request),
-            key=self._control.fingerprint(request).hex(),
+            key=self._key(request),
             domain=entry.domain,
             reason=reason,
             detail=detail,

@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
 
 from . import names
 from .codec import Unserialisable, holds_mutables
@@ -164,6 +165,7 @@ class Intake:
             if self._fifo
             else -row_id
         )
+        _straighten(request)
         domain = meta.get("download_slot") or domain_key(request.url)
         return Entry(
             id=row_id, domain=domain, priority=request.priority, rank=rank, request=request
@@ -173,11 +175,7 @@ class Intake:
         """Seconds that *request* must wait: what its maker asked for, or its turn as a retry."""
         asked = request.meta.pop(names.DELAY_S, None)
         if asked is not None:
-            try:
-                return max(0.0, float(asked))
-            except (TypeError, ValueError):
-                logger.warning("Ignored %s=%r of %s: not a number", names.DELAY_S, asked, request)
-                return 0.0
+            return seconds(asked, request)
         attempt = request.meta.get("retry_times", 0)
         if not attempt or parent is None or attempt <= parent.request.meta.get("retry_times", 0):
             return 0.0
@@ -215,6 +213,32 @@ class Intake:
         held[0] += 1
         if (-entry.priority, entry.rank) < (-held[1], held[2]):
             held[1:] = entry.priority, entry.rank
+
+
+def seconds(asked: object, request: Request) -> float:
+    """The wait that *request* asks for, 0 if that is no wait that ever ends."""
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        wait_s = float(asked)  # type: ignore[arg-type]
+        if math.isfinite(wait_s):
+            return max(0.0, wait_s)
+    logger.warning("Ignored %s=%r of %s: not a number of seconds", names.DELAY_S, asked, request)
+    return 0.0
+
+
+def _straighten(request: Request) -> None:
+    """Give *request* a priority that can be compared, and a slot that is a name, whatever was put there."""
+    priority: Any = request.priority
+    if not isinstance(priority, int):
+        try:
+            request.priority = int(priority)
+        except (TypeError, ValueError, OverflowError):
+            request.priority = 0
+        logger.warning("Took priority %r of %s for %d", priority, request, request.priority)
+    slot = request.meta.get("download_slot")
+    if slot is not None and (not slot or not isinstance(slot, str)):
+        del request.meta["download_slot"]
+        if slot:
+            request.meta["download_slot"] = str(slot)
 
 
 def _keep_filterable(request: Request, parent: Lease) -> None:

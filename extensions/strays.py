@@ -10,6 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from . import names
+from .intake import seconds
 from .lineage import current_lease
 from .policy.domains import domain_key
 
@@ -57,7 +58,7 @@ class Strays:
         domain.strays += 1
         try:
             if delay_s is not None:
-                await self._aside(request, float(delay_s))
+                await self._aside(request, seconds(delay_s, request))
             while (wait_s := self._wait_s(domain)) > 0:
                 await self._aside(request, min(wait_s, LOOK_AGAIN_S))
         finally:
