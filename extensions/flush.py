@@ -6,6 +6,7 @@ is anything committed. Ends, children and items of one request therefore share o
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import time
@@ -22,7 +23,7 @@ from .stores.base import StoreBusy, StoreError, StoreFull
 from .stores.sinks import SinkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from scrapy.utils.asyncio import CallLaterResult
 
@@ -73,6 +74,7 @@ class Flusher:
         self._closed = False
         self._cut_due = math.inf  # when a closing crawl stops waiting
         self._checkpointing = False
+        self._end_failed = False  # the store did not take the last of it
 
     def open(self) -> None:
         """Begin."""
@@ -310,28 +312,49 @@ class Flusher:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        try:
+        control = self._control
+        with self._told():
             self.flush()
-            control = self._control
             control.keep_learned()
+        with self._told():
             control.given_back = self._ledger.give_back()
             left = control.pending + control.given_back
             control.stats.set_value(names.STAT_PENDING_LEFT, left)
             self._ledger.commit()
-            writer = self._control.writer
-            if writer is not None:
-                left = await writer.close(CLOSE_WRITER_S)
-                self._control.stats.set_value(names.STAT_RESULTS_LEFT, left)
-                self._ledger.commit()
-                writer.committed()
-                if left and not self._ledger.durable:
-                    await self._save_left(writer)
-            if self._control.post is not None:
-                await self._control.post.close()
+        with self._told():
+            await self._close_writer()
+        with self._told():
+            if control.post is not None:
+                await control.post.close()
+        if self._end_failed:  # the crawl must not end as complete
+            control.stats.inc_value(names.STAT_RESULTS_LEFT, self._ledger.uncommitted_items)
+        await run_in_thread(control.learned.save, control.now_at())
+        with self._told():
+            await run_in_thread(self._ledger.store.checkpoint)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """One step of the end. If it fails, that is said, once, and the next ones are taken all the same."""
+        try:
+            yield
         except StoreError as error:
-            logger.error("The last commit failed: %s", error)  # noqa: TRY400 - the message says it
-        await run_in_thread(self._control.learned.save, self._control.now_at())
-        await run_in_thread(self._ledger.store.checkpoint)
+            if not self._end_failed:
+                logger.error("The last commit failed: %s", error)  # noqa: TRY400 - the message says it
+            self._end_failed = True
+        except Exception:
+            logger.exception("The last commit failed; what is committed is kept")
+            self._end_failed = True
+
+    async def _close_writer(self) -> None:
+        writer = self._control.writer
+        if writer is None:
+            return
+        left = await writer.close(0.0 if self._end_failed else CLOSE_WRITER_S)
+        self._control.stats.set_value(names.STAT_RESULTS_LEFT, left)
+        self._ledger.commit()
+        writer.committed()
+        if left and not self._ledger.durable:
+            await self._save_left(writer)
 
     async def _save_left(self, writer: ResultsWriter) -> None:
         """Without JOBDIR the job's store goes with the process: results that no sink took must not."""

@@ -237,6 +237,11 @@ class Ledger:
         """Is there anything to commit, or a lease whose end must be looked for?"""
         return bool(self._landed or self._inserts or self._batch)
 
+    @property
+    def uncommitted_items(self) -> int:
+        """Results of ended requests that no commit has taken."""
+        return len(self._batch.items)
+
     def commit(self) -> int:
         """Commit what was gathered. After an error all of it is still gathered, for the next try.
 

@@ -266,7 +266,10 @@ class Scheduler(BaseScheduler):
         await flusher.close()
         if control.shared is not None:
             await control.shared.close(reason)
-        await run_in_thread(control.ledger.store.close)
+        try:
+            await run_in_thread(control.ledger.store.close)
+        except StoreError as error:
+            logger.error("The job was closed as well as it could be: %s", error)  # noqa: TRY400
         self._on_closed = asyncio.ensure_future(self._let_go())
 
     def _finish_closing(self) -> Deferred[None]:

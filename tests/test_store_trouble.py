@@ -11,6 +11,7 @@ from scrapy import Request, Spider
 from twisted.internet import task
 
 from extensions import opening
+from extensions.stores.base import StoreError
 from extensions.stores.sqlite import SqliteJobStore
 
 if TYPE_CHECKING:
@@ -38,6 +39,22 @@ class TightStore(SqliteJobStore):
     def set_room(self, *, full: bool) -> None:
         pages = self._connection().execute("PRAGMA page_count").fetchone()[0]
         self._connection().execute(f"PRAGMA max_page_count={pages if full else 1 << 30}")
+
+
+class LateTrouble(SqliteJobStore):
+    """A store that takes nothing any more once it is told so."""
+
+    gone = False
+
+    def commit(self, batch: Any) -> None:
+        if self.gone:
+            raise StoreError("the device is gone")
+        super().commit(batch)
+
+    def checkpoint(self) -> None:
+        if self.gone:
+            raise StoreError("the device is gone")
+        super().checkpoint()
 
 
 class Links(Spider):
@@ -96,3 +113,29 @@ async def test_a_store_that_vanishes_closes_the_crawl_with_a_reason(
     assert done.reason == "store_failed"
     assert done.stats["sluice/exit_code"] != 0
     assert any("vanished" in str(record.exc_info) for record in done.logs if record.exc_info)
+
+
+@ensureDeferred
+async def test_a_store_that_fails_at_the_very_end_leaves_nothing_open(
+    crawl: Callable[..., Any], site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sinks, the dead letters and the lock are let go, and one line says what failed."""
+
+    class LastMoment(Links):
+        def parse(self, response: Response) -> Iterator[Any]:
+            yield {"url": response.url}
+            LateTrouble.gone = True
+
+    monkeypatch.setattr(LateTrouble, "gone", False)
+    monkeypatch.setattr(opening, "SqliteJobStore", LateTrouble)
+    job = {"JOBDIR": str(tmp_path / "job"), "LOG_LEVEL": "INFO"}
+    done = await crawl(LastMoment, job, url=site.url("/page/1"), timeout_s=60)
+    assert done.stats["sluice/exit_code"] == 75
+    said = done.messages()
+    assert len([text for text in said if text.startswith("The last commit failed")]) == 1
+    assert not [text for text in said if "close failure" in text]
+    assert not (tmp_path / "job" / "job.lock").exists()
+    monkeypatch.setattr(LateTrouble, "gone", False)
+    again = await crawl(Links, job, url=site.url("/page/1"), timeout_s=60)
+    assert (again.reason, again.stats["sluice/parsed"]) == ("finished", 1)
+    assert len((tmp_path / "results" / "links.jsonl").read_text().splitlines()) == 1

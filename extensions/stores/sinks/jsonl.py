@@ -94,8 +94,12 @@ class JsonLinesSink:
             raise SinkDown(f"{self._path} is not open")
         lines, poison = self._encode(rows)
         with self._failures("write to"):
-            if os.fstat(self._fd).st_nlink == 0:
+            before = os.fstat(self._fd)
+            if before.st_nlink == 0:
                 self._reopen()
+            elif before.st_size < self._end:
+                logger.warning("%s was cut by somebody: going on at its end", self._path)
+                self._go_on_at_its_end()
             self._append(lines)
             if os.fstat(self._fd).st_nlink == 0:
                 raise SinkDown(f"{self._path} was deleted while it was written: writing it again")
@@ -139,7 +143,12 @@ class JsonLinesSink:
         os.close(self._fd)
         self._fd = -1
         self._open_file()
+        self._go_on_at_its_end()
+
+    def _go_on_at_its_end(self) -> None:
+        """The file is not what this job left: its next line comes after the last whole one."""
         self._end = self._mend_tail(os.fstat(self._fd).st_size)
+        self._there.clear()
         history = _History.read(self._beside("history"))
         history.take_over(self._job, self._end)
         history.write()

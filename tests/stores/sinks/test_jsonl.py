@@ -154,6 +154,21 @@ def test_a_file_deleted_while_it_is_written_is_begun_anew(open_sink, path):
     assert numbers(path) == [3]
 
 
+@pytest.mark.parametrize(
+    ("left", "kept"), [("nothing", []), ("a part", []), ("a line", [1]), ("more", [1])]
+)
+def test_a_file_cut_while_it_is_written_gets_whole_lines_only(open_sink, path, left, kept):
+    sink = open_sink()
+    sink.write(rows(1, 2))
+    line = len(path.read_bytes()) // 2
+    os.truncate(path, {"nothing": 0, "a part": 5, "a line": line, "more": line + 4}[left])
+    mark = sink.write(rows(3, 3)).mark
+    assert numbers(path) == [*kept, 3]
+    sink.close()
+    open_sink(mark=mark).write(rows(4, 4))
+    assert numbers(path) == [*kept, 3, 4]
+
+
 def test_a_second_writer_is_refused_by_name(open_sink, path):
     open_sink("a")
     with pytest.raises(SinkGone, match=rf"process {os.getpid()} on .* \(job a\)"):
