@@ -124,12 +124,19 @@ class Crawlee:
     """Crawlee for Python with its throttling request manager, in its own environment."""
 
     python: Path
-    name: str = "Crawlee for Python, throttling"
+    at_least: int = 1
+
+    @property
+    def name(self) -> str:
+        """As the table shows it."""
+        more = f", {self.at_least} at once or more" if self.at_least > 1 else ""
+        return f"Crawlee for Python, throttling{more}"
 
     def command(self, folder: Path, *, seeds: Path | None, url: str | None) -> list[str]:
         """The command line; only *seeds* is known."""
         assert seeds is not None, f"cannot follow the links of {url}"
-        return [str(self.python), str(CRAWLEE), str(seeds), str(folder / "results.jsonl")]
+        results = folder / "results.jsonl"
+        return [str(self.python), str(CRAWLEE), str(seeds), str(results), str(self.at_least)]
 
     def environment(self) -> dict[str, str]:
         """Nothing of this project."""
@@ -153,7 +160,7 @@ def clients(limiter: Limiter) -> list[Crawler]:
     if limiter.connections:
         found.append(fixed(limiter.connections))
     try:
-        found.append(Crawlee(python()))
+        found += [Crawlee(python()), Crawlee(python(), at_least=8)]
     except NotInstalled as error:
         _say(f"Crawlee for Python is skipped: {error}")
     return found
