@@ -124,8 +124,8 @@ async def test_the_account_of_a_crawl_with_all_kinds_of_failures(
     with Site(host, host, host, host) as site:
         urls = [site.url(f"/{kind}/{n}") for n in range(12) for kind in kinds]
         for number, fault in enumerate(("hang", "stall", "reset"), start=1):
-            urls += [site.url(f"/{fault}/{n}", number) for n in range(6)]
             urls += [site.url(f"/page/{n}", number) for n in range(6)]
+            urls += [site.url(f"/{fault}/{n}", number) for n in range(6)]
         urls += [site.url(f"/status/{status}") for status in (400, 403, 404, 410, 500, 502, 504)]
         urls += nine(site).values()
         urls += [site.url("/page/0"), site.url("/page/1")]
@@ -137,7 +137,7 @@ async def test_the_account_of_a_crawl_with_all_kinds_of_failures(
     story = (account, skipped(result.stats), result.messages())
     assert result.reason == "finished"
     assert sum(account.values()) == len(set(urls)), story
-    assert account["parsed"] >= 12 + 12 + 18
+    assert account["parsed"] >= 12 + 18
     assert account["dead"] >= 12 + 18
     assert account["pending"] == 0
 
