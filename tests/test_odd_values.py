@@ -52,5 +52,5 @@ def test_settings_that_let_nothing_through_are_refused(name):
 
 
 def test_whole_numbers_are_finite():
-    with pytest.raises(BadSetting, match="SLUICE_MAX_PENDING='inf': .*a whole number"):
+    with pytest.raises(BadSetting, match=r"SLUICE_MAX_PENDING='inf': .*a whole number"):
         Config.from_settings(project_settings(SLUICE_MAX_PENDING="inf"))
