@@ -142,6 +142,7 @@ class Control:
         self._ledger: Ledger | None = None
         self._wake: Callable[[], None] = lambda: None
         self._flush_soon: Callable[[], None] = lambda: None
+        self._note_change: Callable[[], None] = lambda: None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -183,12 +184,18 @@ class Control:
         return self._ledger is not None
 
     def open_job(
-        self, ledger: Ledger, *, wake: Callable[[], None], flush_soon: Callable[[], None]
+        self,
+        ledger: Ledger,
+        *,
+        wake: Callable[[], None],
+        flush_soon: Callable[[], None],
+        note_change: Callable[[], None],
     ) -> None:
-        """The scheduler has opened the job."""
+        """The scheduler has opened the job; *note_change* flushes at the usual pace, *flush_soon* at once."""
         self._ledger = ledger
         self._wake = wake
         self._flush_soon = flush_soon
+        self._note_change = note_change
         name = self.crawler.settings["DUPEFILTER_CLASS"]
         cls = load_object(name)
         if cls is not load_object(STOCK_FILTER):
@@ -431,9 +438,12 @@ class Control:
             self.wake_soon()
 
     def record_soon(self, name: str, value: str) -> None:
-        """Have a fact of the job committed shortly."""
+        """Have a fact of the job committed by the next flush at the usual pace.
+
+        A writer's mark that asked for a flush at once would be followed by the next rows, their mark, and so on without end.
+        """
         self.ledger.record(name, value)
-        self._flush_soon()
+        self._note_change()
 
     def close_spider(self, reason: str, message: str) -> None:
         """End the crawl early; what is pending is kept."""

@@ -212,7 +212,12 @@ class Scheduler(BaseScheduler):
         )
         control.shared = opened.shared
         self._flusher = Flusher(control=control, ledger=ledger, fail=self._fail)
-        control.open_job(ledger, wake=self._wake, flush_soon=self._flusher.soon)
+        control.open_job(
+            ledger,
+            wake=self._wake,
+            flush_soon=self._flusher.soon,
+            note_change=self._flusher.note_change,
+        )
         self._intake = Intake(
             control, first_id=opened.recovered.last_id, links_first_in_first_out=self._fifo
         )
