@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scrapy.utils.asyncio import call_later, run_in_thread
+from scrapy.utils.asyncio import call_later, run_in_thread, sleep
 from scrapy.utils.defer import deferred_from_coro
 
 from . import compat, letters, names
@@ -45,6 +45,10 @@ CLOSE_WRITER_S = 30.0
 """How long the end of a crawl waits for its sinks; what is left goes with the next start of a job with JOBDIR."""
 LEARNED_S = 60.0
 """How often what the governors found is kept with the job: a crash costs the last minute's finding."""
+CLOSE_STORE_S = 15.0
+"""How long the end of a crawl waits for a job store that is busy; a checkpoint took 1.2 s on a machine under load."""
+LOOK_AGAIN_S = 0.1
+"""How often it looks whether the store is free."""
 SWEEP_S = 5.0
 """How often drained domains are looked for."""
 
@@ -314,7 +318,7 @@ class Flusher:
             self._timer = None
         control = self._control
         with self._told():
-            self.flush()
+            await self._flush_when_free()
             control.keep_learned()
         with self._told():
             control.given_back = self._ledger.give_back()
@@ -331,6 +335,21 @@ class Flusher:
         await run_in_thread(control.learned.save, control.now_at())
         with self._told():
             await run_in_thread(self._ledger.store.checkpoint)
+
+    async def _flush_when_free(self) -> None:
+        """Flush; a checkpoint that is still running, or another program at the file, is waited for within a bound."""
+        give_up_due = self._control.now() + CLOSE_STORE_S
+        while True:
+            late = self._control.now() >= give_up_due
+            if not self._checkpointing or late:
+                try:
+                    self.flush()
+                except StoreBusy:
+                    if late:
+                        raise
+                else:
+                    return
+            await sleep(LOOK_AGAIN_S)
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
