@@ -105,7 +105,7 @@ async def test_a_link_of_three_seconds_stops_no_loop_and_loses_nothing(
     assert sorted(item.url for item in result.items) == sorted(urls)
     assert result.reason == "finished"
     lags.sort()
-    assert lags[int(len(lags) * 0.99)] < 0.25  # far from a hang; no test asserts speed
+    assert lags[int(len(lags) * 0.99)] < 0.1
 
 
 @pytest_twisted.ensureDeferred
