@@ -8,13 +8,14 @@ from __future__ import annotations
 import argparse
 from importlib.metadata import version
 
+from .governor import governor
 from .peers import peers
 from .scenarios import SCENARIOS as OF_CRAWLS
 from .scenarios import Table
 from .shared import shared
 from .sinks import outage, sinks
 
-SCENARIOS = {**OF_CRAWLS, "sinks": sinks, "outage": outage, "shared": shared}
+SCENARIOS = {**OF_CRAWLS, "governor": governor, "sinks": sinks, "outage": outage, "shared": shared}
 IF_NAMED = {"peers": peers}
 
 

@@ -1,17 +1,16 @@
 """The concurrency: how many requests a host answers at once without failing or queueing.
 
 Doubles a window from two up while it is really used, until the first warning; then adds. Failures
-are judged by a score, so that a few random ones move nothing; latency by the median of a window
-against the best that the host showed, with a margin for the spread of the window itself.
+are judged by a score, so that a few random ones move nothing; the latency by another, against the
+best that the host showed. A cut for failures is paid for before more is tried.
 
 Source of the two loops' separation and of "grow only while used": Netflix concurrency-limits.
 """
 
 from __future__ import annotations
 
-import math
-
 from .law import LAW, Law
+from .queueing import Queue
 from .score import Score
 
 _START = 2
@@ -22,16 +21,15 @@ class Concurrency:
 
     __slots__ = (
         "_answered",
-        "_base_s",
-        "_calm",
         "_ceiling",
         "_failures",
         "_good",
-        "_latencies",
         "_law",
         "_level",
         "_paid",
+        "_queue",
         "_score",
+        "_seen",
         "_to_pay",
         "_warned",
         "cuts",
@@ -43,12 +41,11 @@ class Concurrency:
         self._ceiling = ceiling
         self._level = float(min(_START, ceiling))
         self._good = self._level
-        self._latencies: list[float] = []
-        self._base_s: float | None = None
+        self._queue = Queue(law=law)
+        self._seen = 0
         self._score = Score(noise=law.failure_noise, step=law.failure_step)
         self._warned = False
         self._answered = False
-        self._calm = 0
         self._paid = 0
         self._to_pay = 0.0
         self._failures = 0
@@ -68,37 +65,49 @@ class Concurrency:
         """Never more than *ceiling* at once, at least 1."""
         self._ceiling = ceiling
 
-    def passed(self, latency_s: float | None) -> None:
-        """An answer; *latency_s* is None where its time says nothing of the host's load."""
+    def passed(self, latency_s: float | None, level: int) -> None:
+        """An answer; *latency_s* is None where its time says nothing of the host's load.
+
+        *level* is the number of cuts before it was sent: what left before the last one tells of a
+        queue that the cut has shortened.
+        """
         self._answered = True
         self._score.passed()
         self._paid += 1
-        latencies = self._latencies
-        latencies.append(-1.0 if latency_s is None else latency_s)
+        self._seen += 1
         law = self._law
-        if len(latencies) >= min(law.max_window, max(law.min_window, 2.0 * self._level)):
+        if latency_s is not None and level == self.cuts and self._queue.slow(latency_s):
+            self._cut(law.quarter * min(self._level, float(self._ceiling)))
+            return
+        if self._seen >= min(law.max_window, max(law.min_window, 2.0 * self._level)):
+            self._seen = 0
             self._close()
 
     def failed(self, level: int) -> bool:
         """A timeout, reset or bare 5xx, sent after *level* cuts; True if it convicts."""
         self._paid += 1
-        if level < self.cuts:
+        if level < self.cuts:  # old news, but it was lost all the same
+            if self._to_pay:
+                self._to_pay += 1.0 / self._law.cost_share
             return False
         self._failures += 1
-        if self._score.failed() < self._law.failure_score:
+        if self._score.failed() < self._law.score:
             return False
-        self.cuts += 1
-        self._score.clear()
-        self._latencies.clear()
-        self._warned = True
         self._to_pay = self._failures / self._law.cost_share
         self._failures = 0
         self._paid = 0
         now = min(self._level, float(self._ceiling))
         good = self._good if self._good < now else 0.0
-        self._level = max(1.0, good, self._law.quarter * now)
-        self._good = self._level
+        self._cut(max(good, self._law.quarter * now))
         return True
+
+    def _cut(self, level: float) -> None:
+        self.cuts += 1
+        self._score.clear()
+        self._queue.restart()
+        self._seen = 0
+        self._warned = True
+        self._level = self._good = max(1.0, level)
 
     def start_from(self, level: float) -> None:
         """Take part of an earlier run's level."""
@@ -108,7 +117,8 @@ class Concurrency:
         """The host is back after a silence: come back at most of the *level* it took before."""
         self.cuts += 1
         self._score.clear()
-        self._latencies.clear()
+        self._queue.restart()
+        self._seen = 0
         if not self._answered:  # it never answered before: nothing was learned
             self._level, self._to_pay, self._warned = float(min(_START, self._ceiling)), 0.0, False
         else:
@@ -117,13 +127,7 @@ class Concurrency:
 
     def _close(self) -> None:
         wanted, self.wanted = self.wanted, False
-        latencies = sorted(x for x in self._latencies if x >= 0.0)
-        self._latencies.clear()
-        slow = self._slow(latencies) if latencies else 0.0
-        if slow > 1.0:
-            self._warned = True
-            self._level = max(1.0, self._level * self._law.quarter)
-            return
+        calm = self._queue.calm(alone=self.limit == 1)
         law = self._law
         self._good = min(self._level, float(self._ceiling))
         if not self._to_pay:
@@ -131,32 +135,10 @@ class Concurrency:
         elif self._paid >= self._to_pay:  # what still failed below the limit is noise
             self._score.learn(max(law.failure_noise, self._failures / self._paid))
             self._to_pay, self._paid, self._failures = 0.0, 0, 0
-        if (
-            not wanted
-            or self._level >= self._ceiling
-            or slow > law.quarter
-            or self._paid < self._to_pay
-        ):
+        if not wanted or self._level >= self._ceiling or not calm or self._paid < self._to_pay:
             return
         if self._warned:
             self._level += 1.0
         else:
             self._level *= 2.0
         self._level = min(self._level, float(self._ceiling))
-
-    def _slow(self, latencies: list[float]) -> float:
-        """Median over what counts as slow: over 1 is a queue in the host; moves the base along."""
-        law, n = self._law, len(latencies)
-        median = max(latencies[n // 2], 1e-4)
-        low, high = max(latencies[n // 4], 1e-4), max(latencies[(3 * n) // 4], 1e-4)
-        spread = math.exp(1.25 * math.log(high / low) / 1.35 / math.sqrt(n))
-        least = median / spread
-        base = self._base_s
-        if base is None:
-            self._base_s = base = median
-        elif median * spread < base:
-            self._base_s = base = math.sqrt(base * median * spread)
-        slow = least / (law.slow_ratio * base)
-        if slow < law.quarter:
-            self._base_s = base * (1.0 + law.base_drift)
-        return slow if median > law.calm_latency_s else 0.0

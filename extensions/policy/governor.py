@@ -181,7 +181,7 @@ class DomainGovernor:
             hold.passed()
         elif hold.parked and ticket.sent_due >= hold.until_due:
             hold.parked = False
-        self._concurrency.passed(latency_s)
+        self._concurrency.passed(latency_s, ticket.level)
 
     def _refused(self, ticket: Ticket, now: float, *, told_s: float | None) -> None:
         pace, hold = self._pace, self._hold

@@ -42,13 +42,16 @@ class Law:
     max_burst: float = 8.0
     """... but no more than this many."""
 
+    # --- evidence
+    score: float = 8.0
+    """Log-likelihood that convicts, of refusals, failures and latencies alike: a false alarm in
+    three thousand answers."""
+
     # --- refusals: limit or noise
     refusal_noise: float = 0.004
     """Share of refusals that is nobody's limit, before anything is learned."""
     refusal_step: float = 0.15
     """Excess share of refusals that the score is built to see at once; more is never noise."""
-    refusal_score: float = 8.0
-    """Score that convicts the pace of a noisy host: a false alarm in three thousand answers."""
     suspect: int = 3
     """Lone refusals ..."""
     suspect_within: int = 120
@@ -77,18 +80,15 @@ class Law:
     """Share of failures that is nobody's limit: large sites have as many."""
     failure_step: float = 0.3
     """Excess share of failures that the score is built to see at once."""
-    failure_score: float = 11.0
-    """Score that convicts the concurrency: four failures close together."""
     min_window: int = 6
-    """Fewest answers whose median latency is looked at: growth from two is quick."""
+    """Fewest answers before the concurrency grows: growth from two is quick."""
     max_window: int = 20
-    """Most answers that a look waits for (between the two: two rounds)."""
+    """Most answers that growth waits for (between the two: two rounds)."""
     slow_ratio: float = 1.8
-    """Median latency over its base that counts as a queue in the host."""
+    """Latency over its base that counts as a queue in the host: there are as many waiting as worked
+    on, nearly."""
     calm_latency_s: float = 0.2
     """Latencies under this are never called slow: as much comes from a busy event loop."""
-    base_drift: float = 0.005
-    """The base latency may rise by this share a look, so that a host may become slower."""
 
 
 LAW = Law()

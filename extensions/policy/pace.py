@@ -178,7 +178,7 @@ class Pace:
             lone = slow if testing else not slow and self._meter.total >= law.apart
             if lone and not above and not noisy and self._doubt.refused():
                 self._judge(ticket.sent_due)
-            needed = 2.0 * law.refusal_score if testing else law.refusal_score if noisy else 0.0
+            needed = 2.0 * law.score if testing else law.score if noisy else 0.0
             if score < needed:
                 return False
         self.cuts += 1

@@ -43,13 +43,13 @@ def bucket_cycle(rate, burst, pace, *, sit=0.0, hold_s=0.0, pause_s=0.0, told=Fa
 def test_score_convicts_a_burst_and_forgives_a_trickle():
     """Four failures in a row convict; one in fifty never does."""
     score = Score(noise=LAW.failure_noise, step=LAW.failure_step)
-    assert max(score.failed() for _ in range(4)) >= LAW.failure_score
+    assert max(score.failed() for _ in range(4)) >= LAW.score
     score.clear()
     for i in range(2000):
         if i % 50:
             score.passed()
         else:
-            assert score.failed() < LAW.failure_score
+            assert score.failed() < LAW.score
 
 
 @given(st.lists(st.booleans(), max_size=300))

@@ -11,11 +11,11 @@ import math
 from typing import TYPE_CHECKING
 
 from ..outcome import Outcome
+from .scopes import Hosts, Paths
 from .servers import (
     Down,
     FixedWindow,
     Free,
-    PathLimited,
     Server,
     SlidingWindow,
     TokenBucket,
@@ -300,7 +300,26 @@ def _shared() -> list[Scenario]:
         ),
         Scenario(
             name="half of the paths at 20/s",
-            server=lambda k: PathLimited(TokenBucket(20.0 * k, 10.0), part=0.5),
+            server=lambda k: Paths((0.5, TokenBucket(20.0 * k, 10.0)), (0.5, Free())),
+        ),
+        Scenario(
+            name="paths at 20/s and 5/s, one slot",
+            server=lambda k: Paths(
+                (0.5, TokenBucket(20.0 * k, 10.0)), (0.5, TokenBucket(5.0 * k, 5.0))
+            ),
+        ),
+        Scenario(
+            name="paths at 2/s to 50/s, a slot each",
+            server=lambda k: TokenBucket(10.0 * k, 5.0),
+            domains=3,
+            until_s=600.0,
+            goodput=0.97,
+            fair=0.9,
+        ),
+        Scenario(
+            name="two hosts on 20/s, one slot",
+            server=lambda k: Hosts(TokenBucket(20.0 * k, 10.0), part=0.5, after_s=0.5),
+            goodput=0.97,
         ),
         Scenario(
             name="RateLimit fields, 50/s",

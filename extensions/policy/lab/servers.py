@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from ..outcome import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -213,37 +213,6 @@ class Workers:
         """All workers busy, or the inner limit."""
         mine = _integral(lambda t: self._workers(t) / (self._service_s + self._way_s), since, until)
         return mine if self._inner is None else min(mine, self._inner.capacity(since, until))
-
-
-class PathLimited:
-    """A host that limits only a `part` of its paths; the requests come in no order."""
-
-    def __init__(self, inner: Server, *, part: float) -> None:
-        self._inner = inner
-        self._part = part
-
-    def arrive(self, now: float, draw: Callable[[], float]) -> Reply:
-        """Ask the inner limit for a part of the requests."""
-        return self._inner.arrive(now, draw) if draw() < self._part else Reply(Outcome.SUCCESS)
-
-    def capacity(self, since: float, until: float) -> float:
-        """What one queue for all paths can get."""
-        return self._inner.capacity(since, until) / self._part
-
-
-class Several:
-    """Hosts that have nothing in common but their crawler; only measured together."""
-
-    def __init__(self, servers: Sequence[Server]) -> None:
-        self._servers = tuple(servers)
-
-    def arrive(self, now: float, draw: Callable[[], float]) -> Reply:
-        """Not asked: each host answers for itself."""
-        raise NotImplementedError
-
-    def capacity(self, since: float, until: float) -> float:
-        """The sum of all."""
-        return sum(server.capacity(since, until) for server in self._servers)
 
 
 class Free:

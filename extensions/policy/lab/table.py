@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..governor import DomainGovernor
 from ..law import LAW, Law
 from .measures import Share, between, reached_after_s, share
-from .servers import Several
+from .scopes import Several
 from .simulation import Client, Simulation, Trace, steady_latency
 
 if TYPE_CHECKING:
