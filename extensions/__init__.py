@@ -2,4 +2,6 @@
 
 from .addon import Addon
 
-__all__ = ["Addon"]
+__all__ = ["Addon", "__version__"]
+
+__version__ = "0.1.0"

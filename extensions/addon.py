@@ -6,21 +6,28 @@ the command line's.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from scrapy.downloadermiddlewares.retry import RetryMiddleware as StockRetryMiddleware
 from scrapy.exceptions import NotConfigured
-from scrapy.settings import SETTINGS_PRIORITIES, default_settings, iter_default_settings
-from scrapy.utils.misc import load_object
+from scrapy.settings import SETTINGS_PRIORITIES
 
-from .config import BadSetting, Config
+from .config import Config
+from .conflicts import (
+    other_retry_middleware,
+    refuse_conflicts,
+    refuse_missing_packages,
+    refuse_words,
+    take_over_from_scrapy_redis,
+)
 from .contracts import add_contracts, checking, prepare_check
 from .control import Control
 from .cutting import OutputCut
 from .logformatter import LeanLogFormatter
 from .overview import Overview
 from .results import ResultsPipeline
-from .retry import RetryMiddleware
+from .retry import BanRetryMiddleware, RetryMiddleware
 from .scheduler import Scheduler
 from .startgate import StartGate
 from .stats import DirectStatsCollector
@@ -29,7 +36,7 @@ from .throttle import ThrottleMiddleware
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-STOCK_SCHEDULER = "scrapy.core.scheduler.Scheduler"
+logger = logging.getLogger(__name__)
 
 DEFAULTS: dict[str, Any] = {
     "LOG_FORMATTER": LeanLogFormatter,
@@ -67,6 +74,7 @@ class Addon:
         if config.frontier != "local":
             take_over_from_scrapy_redis(settings)
         refuse_conflicts(settings)
+        refuse_missing_packages(config)
         for name, value in DEFAULTS.items():
             settings.set(name, value, priority="addon")
         settings.set(
@@ -75,8 +83,13 @@ class Addon:
         settings.setdefault_in_component_priority_dict("EXTENSIONS", Control, 0)
         settings.setdefault_in_component_priority_dict("EXTENSIONS", Overview, 900)
         place = settings.setdefault_in_component_priority_dict
-        place("DOWNLOADER_MIDDLEWARES", StockRetryMiddleware, None)
-        place("DOWNLOADER_MIDDLEWARES", RetryMiddleware, 550)
+        theirs = other_retry_middleware(settings)
+        if theirs is None:
+            place("DOWNLOADER_MIDDLEWARES", StockRetryMiddleware, None)
+            place("DOWNLOADER_MIDDLEWARES", RetryMiddleware, 550)
+        else:
+            logger.info("%s decides on retries; Sluice's own is left to ban pages", theirs)
+            place("DOWNLOADER_MIDDLEWARES", BanRetryMiddleware, 555)
         place("DOWNLOADER_MIDDLEWARES", ThrottleMiddleware, 560)
         # Next to the engine, so that it draws seeds last, after other middlewares' own process_start.
         place("SPIDER_MIDDLEWARES", StartGate, 10)
@@ -96,51 +109,3 @@ def use_fast_handler(settings: BaseSettings) -> None:
     handlers = {"http": fast, "https": fast, **settings.getdict("DOWNLOAD_HANDLERS")}
     own = settings.getpriority("DOWNLOAD_HANDLERS") or 0
     settings.set("DOWNLOAD_HANDLERS", handlers, max(own, SETTINGS_PRIORITIES["addon"]))
-
-
-def take_over_from_scrapy_redis(settings: BaseSettings) -> None:
-    """A project of scrapy-redis's moves over by SLUICE_FRONTIER alone: its scheduler and filter give way."""
-    for name in ("SCHEDULER", "DUPEFILTER_CLASS"):
-        if str(settings[name]).startswith("scrapy_redis."):
-            stock = getattr(default_settings, name)
-            settings.set(name, stock, priority=settings.getpriority(name) or "addon")
-
-
-def refuse_words(settings: BaseSettings) -> None:
-    """Refuse words where Scrapy wants a number: it would end in a traceback, wherever it is first read.
-
-    Raises:
-        BadSetting: names the setting and its value.
-    """
-    for name, default in iter_default_settings():
-        if type(default) not in {int, float} or name.endswith("_ENABLED"):
-            continue
-        value = settings.get(name)
-        try:
-            float(default if value is None else value)
-        except (TypeError, ValueError):
-            raise BadSetting(name, value, f"give a number, for example {default}") from None
-
-
-def refuse_conflicts(settings: BaseSettings) -> None:
-    """Refuse what cannot work together with Sluice, in one line.
-
-    Raises:
-        BadSetting: names the setting and what to do.
-    """
-    if settings.getbool("AUTOTHROTTLE_ENABLED"):
-        raise BadSetting(
-            "AUTOTHROTTLE_ENABLED",
-            True,
-            "set it to False: Sluice finds each domain's pace by itself",
-        )
-    for name in ("CONCURRENT_ITEMS", "CONCURRENT_REQUESTS_PER_DOMAIN"):
-        if settings.getint(name) < 1:
-            raise BadSetting(name, settings[name], "give at least 1: 0 would let nothing through")
-    scheduler = load_object(settings["SCHEDULER"])
-    if scheduler is not load_object(STOCK_SCHEDULER) and not issubclass(scheduler, Scheduler):
-        raise BadSetting(
-            "SCHEDULER",
-            settings["SCHEDULER"],
-            "remove it, or set SLUICE_ENABLED=False: Sluice is a scheduler",
-        )

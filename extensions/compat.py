@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+from scrapy.utils.reactor import is_reactor_installed
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -76,8 +78,10 @@ def add_shutdown_trigger(call: Callable[[], object]) -> Any:
     """Have *call* called when the reactor stops, which waits if that returns a Deferred.
 
     Returns:
-        What `remove_shutdown_trigger` takes.
+        What `remove_shutdown_trigger` takes; None where Scrapy runs without a reactor, in a program's own event loop.
     """
+    if not is_reactor_installed():
+        return None
     from twisted.internet import reactor  # noqa: PLC0415 - a reactor must be chosen before this import
 
     add: Any = getattr(reactor, "addSystemEventTrigger")  # noqa: B009 - zope.interface hides it from types
@@ -86,9 +90,9 @@ def add_shutdown_trigger(call: Callable[[], object]) -> Any:
 
 def remove_shutdown_trigger(trigger: Any) -> None:
     """Undo `add_shutdown_trigger`."""
-    from twisted.internet import reactor  # noqa: PLC0415
-
     if trigger is not None:
+        from twisted.internet import reactor  # noqa: PLC0415
+
         with contextlib.suppress(ValueError, KeyError):
             remove: Any = getattr(reactor, "removeSystemEventTrigger")  # noqa: B009 - zope.interface hides it from types
             remove(trigger)

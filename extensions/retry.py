@@ -141,3 +141,17 @@ class RetryMiddleware:
                 again.meta[names.DELAY_S] = self._control.backoff_s(again.meta["retry_times"])
             again.meta.setdefault(names.FIRST_AT, self._control.now_at())
         return again
+
+
+class BanRetryMiddleware(RetryMiddleware):
+    """What is left of it where the user has put in another retry middleware: ban pages, of which that knows nothing."""
+
+    def process_response(self, request: Request, response: Response) -> Request | Response:
+        """Retry what the ban rules called a wall; leave all else to the other."""
+        out = self._out(request)
+        if out is None or not out.banned:
+            return response
+        return super().process_response(request, response)
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        """Leave it to the other."""

@@ -26,6 +26,7 @@ __all__ = [
     "SinkGone",
     "Written",
     "check_target",
+    "is_database",
     "make_sinks",
 ]
 
@@ -81,6 +82,11 @@ def check_target(target: str) -> None:
     if Path(target).suffix.lower() not in _JSON_LINES | _SQLITE:
         raise ValueError(f"results to {target!r}: {_WHAT_WOULD_DO}")
     _fill_in(target, "spider")
+
+
+def is_database(target: str) -> bool:
+    """Does *target*, which `check_target` admits, need SQLAlchemy?"""
+    return "://" in target or Path(target).suffix.lower() in _SQLITE
 
 
 def _make_sink(text: str, *, spider: str, job: str, table: str) -> Sink:

@@ -1,0 +1,1 @@
+"""Sluice in projects that are not this one."""
