@@ -13,7 +13,9 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Self
 
 from .policy.ending import fail_on
+from .policy.proxies import read_proxies
 from .policy.redact import redact_url
+from .proxylist import ListPlace, place_of
 from .stores.sinks import check_target
 
 if TYPE_CHECKING:
@@ -161,6 +163,15 @@ def _choice(*words: str) -> Callable[[str, Any], str]:
     return read
 
 
+def _proxies(name: str, value: Any) -> ListPlace | None:
+    place = place_of(value)
+    if place is not None and place.kind == "lines":
+        _, wrong = read_proxies(place.lines)
+        if wrong:
+            raise BadSetting(name, "...", wrong[0])
+    return place
+
+
 def setting(default: Any, read: Callable[[str, Any], Any], doc: str) -> Any:
     """One field of `Config`: its default as a user would write it, its reader, and what it does."""
     return field(metadata={"default": default, "read": read, "doc": doc})
@@ -285,6 +296,33 @@ class Config:
         _flag,
         "Download `http` and `https` through aiohttp: about a fifth less work a page; needs no other change.",
     )
+    proxies: ListPlace | None = setting(  # noqa: RUF009 - as all others; it is frozen
+        None,
+        _proxies,
+        "Proxies for all requests: a list of them, a file or an address with one a line. See [proxies](proxies.md).",
+    )
+    limit_by: str = setting(
+        "both",
+        _choice("target", "proxy", "both"),
+        "Whose limits hold with proxies: the host's (`target`), the host's for each proxy (`proxy`), "
+        "or the host's and each proxy's own (`both`).",
+    )
+    proxy_concurrency: int = setting(
+        8,
+        _whole(1),
+        "Most requests at once through one proxy, all domains together; one that fails under load gets fewer.",
+    )
+    proxy_ban_s: float = setting(
+        60.0,
+        _number(0.01),
+        "How long a proxy rests for a domain that has banned it; twice as long for each ban in a row, up to an hour.",
+    )
+    proxy_refresh_s: float = setting(
+        60.0, _number(1), "How often a list of proxies at an address is read again."
+    )
+    proxy_direct: bool = setting(
+        False, _flag, "Ask directly while no proxy is healthy, instead of waiting for one."
+    )
     crawl_delay: bool = setting(True, _flag, "Obey `Crawl-delay` and `Request-rate` of robots.txt.")
     fail_on: tuple[str, ...] = setting(
         "lost",
@@ -338,4 +376,19 @@ class Config:
             raise BadSetting(
                 "SLUICE_RETRY_CAP_S", values["retry_cap_s"], "give at least SLUICE_RETRY_BASE_S"
             )
+        proxies = values["proxies"]
+        if proxies is not None and not values["fast_handler"]:
+            refuse_tls_proxies(proxies)
         return cls(**values)
+
+
+def refuse_tls_proxies(place: ListPlace) -> None:
+    """Refuse what Scrapy's own download handler cannot do.
+
+    Raises:
+        BadSetting: with what can.
+    """
+    if any(line.strip().lower().startswith("https://") for line in place.lines):
+        raise BadSetting(
+            "SLUICE_PROXIES", "https://...", "https:// proxies need SLUICE_FAST_HANDLER=True"
+        )

@@ -33,7 +33,7 @@ from .policy.outage import OutageDetector
 from .policy.retry import delay_s
 from .policy.seedgate import SeedGate
 from .policy.turns import Turns
-from .politeness import Politeness
+from .politeness import UNLIMITED, Politeness
 from .stores.base import State
 from .strays import Strays
 from .telling import Telling
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from .leases import Lease
     from .ledger import Ledger
     from .policy.frontier import Entry
+    from .proxies import Proxies
     from .stores.base import Recovered
     from .writer import ResultsWriter
 
@@ -128,6 +129,7 @@ class Control:
         self.paused_since_at: float | None = None
         self.paused_by = ""
         self.strays = Strays(self)
+        self.proxies: Proxies | None = None  # only where SLUICE_PROXIES is set
         self.stopping = False
         self.waits_no_longer = False  # the stopping crawl's time is up
         self.store_waits = False
@@ -286,6 +288,12 @@ class Control:
             return self.gate.is_open(self.now(), known, forgiving=False)
         return self.gate.is_open(self.now(), self.pending)
 
+    def slot_size(self, name: str) -> int:
+        """Requests that the downloader's slot of domain *name* lets through."""
+        if self.proxies is not None and self.proxies.by_proxy:
+            return UNLIMITED  # the pairs' governors hold it
+        return self.politeness.ceiling(name)
+
     def is_busy(self, domain: Domain) -> bool:
         """Has *domain* work, or something in flight?"""
         return (
@@ -416,6 +424,9 @@ class Control:
             if lease.ticket is not None:
                 domain.governor.abandoned(lease.ticket, now)
                 lease.ticket = None
+            if lease.ride is not None and self.proxies is not None:
+                self.proxies.abandoned(lease.ride, now)
+                lease.ride = None
             self.stand_in_line(domain.name)
 
     def stand_in_line(self, name: str) -> None:

@@ -94,7 +94,10 @@ class Dispatch:
             if domain.strays:
                 control.turns.sleep(name, now + GIVE_WAY_S)
                 continue
-            due = domain.governor.next_send_due(now, domain.in_flight)
+            if control.proxies is None:
+                due = domain.governor.next_send_due(now, domain.in_flight)
+            else:
+                due = control.proxies.next_send_due(domain, now)
             if due > now:
                 control.turns.sleep(name, due)
                 continue
@@ -214,7 +217,10 @@ class Dispatch:
             control.book.retries_in += 1
         if control.outage.out(now):
             control.outage.probed(now)
-        lease.ticket = domain.governor.sent(now)
+        if control.proxies is None:
+            lease.ticket = domain.governor.sent(now)
+        else:
+            control.proxies.board(lease, request, domain, now)
         if control.politeness.has_delays:
             control.politeness.draw_gap(domain.name, domain.governor)
         domain.in_flight += 1
@@ -230,5 +236,5 @@ class Dispatch:
             compat.set_slot(
                 control.engine.downloader,
                 domain.name,
-                concurrency=control.politeness.ceiling(domain.name),
+                concurrency=control.slot_size(domain.name),
             )

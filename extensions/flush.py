@@ -49,6 +49,8 @@ CLOSE_STORE_S = 15.0
 """How long the end of a crawl waits for a job store that is busy; a checkpoint took 1.2 s on a machine under load."""
 LOOK_AGAIN_S = 0.1
 """How often it looks whether the store is free."""
+DEAD_PROXIES_S = 1.0
+"""How long a crawl that is asked to stop waits for requests on proxies of which none is known to be healthy."""
 SWEEP_S = 5.0
 """How often drained domains are looked for."""
 
@@ -152,7 +154,7 @@ class Flusher:
                 control.config.stop_timeout_s,
                 control.pending,
             )
-        elif now >= self._cut_due:
+        elif now >= self._cut_due or self._only_dead_proxies(now):
             self._cut_due = (
                 now + 1.0
             )  # the scraper closes after the downloader: it may need a cut of its own
@@ -161,6 +163,12 @@ class Flusher:
             )
             control.waits_no_longer = True
             compat.stop_waiting(control.engine)
+
+    def _only_dead_proxies(self, now: float) -> bool:
+        """Is all that the closing crawl waits for on proxies that answered nobody?"""
+        proxies = self._control.proxies
+        waited_s = now - (self._cut_due - self._control.config.stop_timeout_s)
+        return proxies is not None and waited_s >= DEAD_PROXIES_S and proxies.hopeless()
 
     # -- one flush -----------------------------------------------------------------------------------------------------
 
@@ -272,6 +280,8 @@ class Flusher:
             for name in control.domains.sweep(now, control.is_busy):
                 control.turns.forget(name)
                 compat.forget_slot(control.engine.downloader, name)
+                if control.proxies is not None:
+                    control.proxies.forget(name)
             self._learn(now)
 
     def _learn(self, now: float) -> None:

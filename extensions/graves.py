@@ -67,6 +67,8 @@ class Graves:
             self._control.stats.inc_value(names.STAT_SKIPPED % "handled by errback")
             self._control.book.left_out(lease.domain.name, "handled by errback")
             return []
+        if lease.proxy is not None:
+            detail = f"{detail}\nThrough the proxy {lease.proxy}"
         request = lease.request
         if isinstance(request.errback, ErrbackRecorder):
             request.errback = request.errback.inner

@@ -18,6 +18,7 @@ from .leases import ErrbackRecorder
 from .lineage import current_lease
 from .policy.domains import domain_key
 from .policy.frontier import Entry
+from .proxies import strip
 from .stores.base import State
 
 if TYPE_CHECKING:
@@ -29,7 +30,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-OF_ONE_REQUEST = (names.REFUSALS, names.FIRST_AT, names.DEAD_LETTER, names.ENTRY)
+OF_ONE_REQUEST = (
+    names.REFUSALS,
+    names.FIRST_AT,
+    names.DEAD_LETTER,
+    names.ENTRY,
+    names.PROXY_TRIES,
+)
 """Meta keys that a callback copies to other requests with `meta=response.meta`, where they would be wrong."""
 
 SEED_RANK = 1 << 48
@@ -157,6 +164,8 @@ class Intake:
         ours = meta.pop(names.SLOT, None)
         if ours is not None and meta.get("download_slot") == ours:
             del meta["download_slot"]
+        if self._control.proxies is not None:
+            strip(request)
         row_id = self.next_id()
         rank = (
             SEED_RANK + row_id

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .domains import Domain
     from .policy.frontier import Entry
     from .policy.outcome import Outcome
+    from .policy.proxies import Ride
     from .policy.ticket import Ticket
     from .stores.base import DeadLetter, StagedItem
 
@@ -55,9 +56,12 @@ class Lease:
         "items",
         "letters",
         "outcome",
+        "proxy",
         "request",
         "responded",
+        "ride",
         "sent_due",
+        "spared",
         "ticket",
     )
 
@@ -68,6 +72,9 @@ class Lease:
         self.sent_due = now
         self.ticket: Ticket | None = None
         self.outcome: Outcome | None = None
+        self.ride: Ride | None = None  # on a proxy of the pool, until that is told how it ended
+        self.proxy: str | None = None  # which proxy that was
+        self.spared: str | None = None  # what its proxy failed in: the request has spent nothing
         self.flying = True  # in the downloader's hands
         self.responded = False  # a response left the downloader middlewares
         self.failure: Failure | None = None  # what reached the errback

@@ -18,6 +18,7 @@ from scrapy.spidermiddlewares.httperror import HttpError
 from . import names
 from .domains import Trouble
 from .policy.redact import redact_url
+from .proxies import strip
 from .stores.base import DeadLetter
 
 if TYPE_CHECKING:
@@ -148,6 +149,7 @@ def without_credentials(request: Request) -> Request:
     plain = request.replace(url=redact_url(request.url), cookies={})
     for name in SECRET_HEADERS:
         plain.headers.pop(name, None)
+    strip(plain)
     for name in SECRET_META:
         plain.meta.pop(name, None)
     if "proxy" in plain.meta:

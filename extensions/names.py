@@ -5,6 +5,8 @@ from __future__ import annotations
 # Meta keys a spider may set.
 DELAY_S = "sluice_delay_s"  # keep this request for so many seconds before it goes
 
+SESSION = "sluice_session"  # requests of one session keep to one proxy and its cookies
+
 # Meta keys that Sluice sets itself and reads back after a restart.
 SLOT = "sluice_slot"  # the download slot that the scheduler chose (a user's own download_slot has none)
 REFUSALS = "sluice_refusals"  # refused answers to this request so far; they spend no attempt
@@ -12,6 +14,9 @@ FILTERABLE = "sluice_filterable"  # set on a retry: what it redirects to passes 
 REPEATS = "sluice_repeats"  # times a callback asked for its own URL again, in a row
 FIRST_AT = "sluice_first_at"  # wall-clock seconds of the first failure
 DEAD_LETTER = "sluice_dead_letter"  # id of the dead letter that this request replays
+
+PROXY = "sluice_proxy"  # what the proxy is called that the pool has chosen
+PROXY_TRIES = "sluice_proxy_tries"  # how often the request came to nothing through proxies
 
 ENTRY = "sluice_entry"  # it came from a queue, where each entry is meant, however often it comes
 
@@ -22,6 +27,7 @@ REASON_DISK = "disk_full"
 REASON_SCHEDULER = "scheduler_failed"
 REASON_REDIS = "redis_refused"
 REASON_JOB_LOST = "job_lost"
+REASON_PROXIES = "no_proxies"
 REASON_STOPPED = "stopped"  # on the status page
 
 # Facts that a job's store keeps beside its rows.
@@ -55,6 +61,11 @@ STAT_BANS = "sluice/bans"
 STAT_BAN_ERRORS = "sluice/ban_rule_errors"
 STAT_RESUMED = "sluice/resumed"
 STAT_POSTPONED = "sluice/retries_postponed"
+STAT_PROXIES = "sluice/proxies"
+STAT_PROXIES_HEALTHY = "sluice/proxies/healthy"
+STAT_PROXY_FAILURES = "sluice/proxies/failures"
+STAT_PROXY_RESTS = "sluice/proxies/rests"
+STAT_PROXY_BANS = "sluice/proxies/bans"
 STAT_REDIS_AWAY = "sluice/shared/away"
 STAT_FENCED = "sluice/shared/taken_for_dead"
 STAT_LATE_ENDS = "sluice/shared/late_ends"

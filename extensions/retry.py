@@ -18,6 +18,8 @@ from . import names
 from .bans import Banned
 from .control import Control
 from .policy.outcome import Outcome
+from .policy.proxies import News
+from .proxies import strip
 from .strays import Stray
 
 if TYPE_CHECKING:
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from .leases import Lease
+
+
+STRAY_AGAIN_S = 0.05
+"""How long robots.txt and media wait that their proxy has failed."""
 
 
 class RetryMiddleware:
@@ -74,6 +80,10 @@ class RetryMiddleware:
             Banned: a ban page that may not be tried again; no callback ever sees it.
         """
         out = self._out(request)
+        if out is not None and out.spared is not None:
+            again = self._through_another(request, out)
+            if again is not None:
+                return again
         banned = None if out is None else out.banned
         if out is not None and (banned or out.outcome is Outcome.REFUSED):
             again = self._refused(request, out, response.status)
@@ -87,9 +97,13 @@ class RetryMiddleware:
 
     def process_exception(self, request: Request, exception: Exception) -> Request | None:
         """Retry by exception."""
+        out = self._out(request)
+        if out is not None and out.spared is not None:
+            again = self._through_another(request, out)
+            if again is not None:
+                return again
         if request.meta.get("dont_retry") or not isinstance(exception, self._exceptions):
             return None
-        out = self._out(request)
         if out is not None and self._control.outage.out(self._control.now()):
             again = request.copy()
             again.dont_filter = True
@@ -99,6 +113,23 @@ class RetryMiddleware:
 
     def _out(self, request: Request) -> Lease | Stray | None:
         return self._control.lease_of(request) or self._control.strays.find(request)
+
+    def _through_another(self, request: Request, out: Lease | Stray) -> Request | None:
+        """Put *request* back, since its proxy failed it; it has spent nothing.
+
+        Returns:
+            None where it may have reached its host, and must not do so twice.
+        """
+        if request.meta.get("dont_retry") and out.spared != News.PROXY.value:
+            return None
+        again = request.copy()
+        again.dont_filter = True
+        again.meta[names.PROXY_TRIES] = request.meta.get(names.PROXY_TRIES, 0) + 1
+        if isinstance(out, Stray):
+            again.meta[names.DELAY_S] = STRAY_AGAIN_S
+        strip(again)
+        self._control.book.retries_out += 1
+        return again
 
     def _refused(self, request: Request, out: Lease | Stray, status: int) -> Request | None:
         """Put *request* back without spending an attempt; the governor knows when its domain may be asked again."""

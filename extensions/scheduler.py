@@ -31,6 +31,8 @@ from .ledger import Ledger
 from .lineage import current_lease, enter_lease
 from .opening import open_frontier, open_post, open_writer
 from .policy.frontier import Entry
+from .proxies import Proxies
+from .proxylist import BadProxyList
 from .stores.base import StagedItem, StoreError
 from .stores.deadletters import DeadLetterError
 from .stores.sinks import SinkError
@@ -63,10 +65,14 @@ class Scheduler(BaseScheduler):
         control: The crawl's control room.
         fifo: Whether links of equal priority go first in, first out.
         folder: JOBDIR; None for a job that need not outlive the process.
+        auth_encoding: Of the proxies' credentials in a header.
     """
 
-    def __init__(self, *, control: Control, fifo: bool, folder: str | None) -> None:
+    def __init__(
+        self, *, control: Control, fifo: bool, folder: str | None, auth_encoding: str = "latin-1"
+    ) -> None:
         self._control = control
+        self._auth_encoding = auth_encoding
         self._fifo = fifo
         self._folder = folder
         self._dispatch = Dispatch(control)
@@ -86,7 +92,12 @@ class Scheduler(BaseScheduler):
         if control is None:
             raise NotConfigured("SCHEDULER is Sluice's, but its extension is not enabled")
         queue = str(crawler.settings["SCHEDULER_MEMORY_QUEUE"])
-        scheduler = cls(control=control, fifo="Fifo" in queue, folder=job_dir(crawler.settings))
+        scheduler = cls(
+            control=control,
+            fifo="Fifo" in queue,
+            folder=job_dir(crawler.settings),
+            auth_encoding=crawler.settings["HTTPPROXY_AUTH_ENCODING"] or "latin-1",
+        )
         crawler.signals.connect(scheduler.refuse, signals.spider_opened)
         return scheduler
 
@@ -186,13 +197,12 @@ class Scheduler(BaseScheduler):
         """
         if self._refusal is not None:
             logger.error("%s", self._refusal)
-            is_store = isinstance(self._refusal, StoreError)
-            raise CloseSpider(names.REASON_STORE if is_store else names.REASON_SINK)
+            raise CloseSpider(_reason(self._refusal))
 
     async def _open(self, spider: Spider) -> None:
         try:
             await self._open_job(spider)
-        except (StoreError, SinkError, DeadLetterError) as error:
+        except (StoreError, SinkError, DeadLetterError, BadProxyList) as error:
             self._refusal = error
             self._flusher = None
             await self._control.close_job()
@@ -211,6 +221,10 @@ class Scheduler(BaseScheduler):
             on_unstorable=control.graves.unstorable,
         )
         control.shared = opened.shared
+        if control.config.proxies is not None:
+            proxies = Proxies(control=control, encoding=self._auth_encoding)
+            await proxies.open()
+            control.proxies = proxies
         self._flusher = Flusher(control=control, ledger=ledger, fail=self._fail)
         control.open_job(
             ledger,
@@ -256,6 +270,8 @@ class Scheduler(BaseScheduler):
 
     async def _close(self, reason: str) -> None:
         self._control.stopping = True
+        if self._control.proxies is not None:
+            self._control.proxies.close()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -353,3 +369,10 @@ class Scheduler(BaseScheduler):
         engine = self._control.engine
         if engine.spider is not None:
             deferred_from_coro(engine.close_spider_async(reason=reason))
+
+
+def _reason(refusal: Exception) -> str:
+    """Why a crawl whose job could not be opened is closed."""
+    if isinstance(refusal, StoreError):
+        return names.REASON_STORE
+    return names.REASON_PROXIES if isinstance(refusal, BadProxyList) else names.REASON_SINK

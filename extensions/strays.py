@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from scrapy.exceptions import IgnoreRequest
+
 from . import names
 from .intake import seconds
 from .lineage import current_lease
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from .control import Control
     from .domains import Domain
     from .policy.outcome import Outcome
+    from .policy.proxies import Ride
     from .policy.ticket import Ticket
 
 LOOK_AGAIN_S = 0.05
@@ -29,11 +32,14 @@ LOOK_AGAIN_S = 0.05
 class Stray:
     """One request on its own way. Stands where a `Lease` stands for scheduled ones."""
 
-    __slots__ = ("banned", "domain", "outcome", "sent_due", "ticket")
+    __slots__ = ("banned", "domain", "outcome", "proxy", "ride", "sent_due", "spared", "ticket")
 
-    def __init__(self, *, domain: Domain, ticket: Ticket, now: float) -> None:
+    def __init__(self, *, domain: Domain, now: float) -> None:
         self.domain = domain
-        self.ticket: Ticket | None = ticket
+        self.ticket: Ticket | None = None
+        self.ride: Ride | None = None
+        self.proxy: str | None = None
+        self.spared: str | None = None
         self.sent_due = now
         self.outcome: Outcome | None = None
         self.banned: str | None = None
@@ -59,13 +65,21 @@ class Strays:
         try:
             if delay_s is not None:
                 await self._aside(request, seconds(delay_s, request))
-            while (wait_s := self._wait_s(domain)) > 0:
+            while (wait_s := self._wait_s(request, domain)) > 0:
                 await self._aside(request, min(wait_s, LOOK_AGAIN_S))
         finally:
             domain.strays -= 1
         now = control.now()
+        stray = Stray(domain=domain, now=now)
+        proxies = control.proxies
+        if proxies is None:
+            stray.ticket = domain.governor.sent(now)
+        elif proxies.must_not_leave(request):
+            raise IgnoreRequest("the crawl stops, and no proxy may carry it")
+        else:
+            proxies.board(stray, request, domain, now)
         domain.in_flight += 1
-        self._out[request] = Stray(domain=domain, ticket=domain.governor.sent(now), now=now)
+        self._out[request] = stray
 
     def land(self, active: set[Request], now: float) -> None:
         """Take note of the strays that have left the downloader, whose requests in hand are *active*."""
@@ -74,14 +88,22 @@ class Strays:
             stray.domain.in_flight -= 1
             if stray.ticket is not None:
                 stray.domain.governor.abandoned(stray.ticket, now)
+            if stray.ride is not None and self._control.proxies is not None:
+                self._control.proxies.abandoned(stray.ride, now)
+                stray.ride = None
             self._control.stand_in_line(stray.domain.name)
 
-    def _wait_s(self, domain: Domain) -> float:
-        if self._control.stopping:
-            return 0.0
+    def _wait_s(self, request: Request, domain: Domain) -> float:
+        proxies = self._control.proxies
         now = self._control.now()
+        if self._control.stopping:
+            if proxies is not None:
+                proxies.stray_due(request, domain, 0, now)
+            return 0.0
         self._control.land(now)
         in_flight = domain.in_flight - self._waits_for_this(domain)
+        if proxies is not None:
+            return proxies.stray_due(request, domain, in_flight, now) - now
         return domain.governor.next_send_due(now, in_flight) - now
 
     def _waits_for_this(self, domain: Domain) -> int:

@@ -26,8 +26,10 @@ from .domains import Trouble
 from .letters import cause_of, trouble_of
 from .policy.domains import domain_key
 from .policy.outcome import Outcome
+from .policy.proxies import Charge, News
 from .policy.retry_after import parse_retry_after
 from .policy.wording import duration
+from .proxyfaults import UNWELCOME
 from .ratelimit_headers import quota_of
 
 if TYPE_CHECKING:
@@ -90,7 +92,7 @@ class ThrottleMiddleware:
     def process_response(self, request: Request, response: Response) -> Response:
         """Classify *response*."""
         out = self._find(request)
-        if out is None or out.ticket is None:
+        if out is None or (out.ticket is None and out.ride is None):
             return response
         control = self._control
         wait_s: float | None = None
@@ -100,13 +102,20 @@ class ThrottleMiddleware:
             control.stats.inc_value(names.STAT_BANS)
         if "cached" in response.flags:
             outcome = Outcome.IGNORED
+            if out.ride is not None and control.proxies is not None:
+                control.proxies.abandoned(out.ride, control.now())
+                out.ride = None
         elif banned is not None:
             outcome = Outcome.REFUSED
         else:
             if response.status in {429, 503}:
                 wait_s = self._retry_after_s(response)
             outcome = classify(response.status, asks_to_wait=wait_s is not None)
-            quota = quota_of(response.headers, now_at=control.now_at())
+            quota = (
+                None
+                if self._is_proxys(response)
+                else quota_of(response.headers, now_at=control.now_at())
+            )
             if quota is not None and quota.reset_s <= control.config.max_retry_after_s:
                 if outcome is Outcome.REFUSED and wait_s is None and not quota.remaining:
                     wait_s = quota.reset_s
@@ -116,6 +125,8 @@ class ThrottleMiddleware:
             control.outage.record(
                 out.domain.name, ok=True, network_failure=False, now=control.now()
             )
+        if out.ride is not None and self._charge(out, request, response, outcome, wait_s):
+            return response
         if outcome in {Outcome.REFUSED, Outcome.OVERLOADED}:
             cause = "ban" if banned else f"http {response.status}"
             out.domain.trouble = Trouble(cause, f"last: {cause}", status=response.status)
@@ -126,10 +137,21 @@ class ThrottleMiddleware:
     def process_exception(self, request: Request, exception: Exception) -> None:
         """Classify a failure to get any response."""
         out = self._find(request)
-        if out is None or out.ticket is None or not isinstance(exception, NETWORK_FAILURES):
+        if out is None or (out.ticket is None and out.ride is None):
             return
         control = self._control
+        proxies = control.proxies
+        if not isinstance(exception, NETWORK_FAILURES) and not (
+            proxies is not None and proxies.is_failure(exception)
+        ):
+            return
         now = control.now()
+        if proxies is not None and out.ride is not None:
+            charge = proxies.failed(out, request, exception, Outcome.OVERLOADED)
+            if charge is Charge.PROXY:
+                self._abandon(out, now)
+                self._lose_patience(out, now)
+                return
         was_out = control.outage.out(now)
         # A page that failed before, while others came, says nothing about our network when it fails again.
         fresh = not request.meta.get("retry_times")
@@ -143,6 +165,58 @@ class ThrottleMiddleware:
         out.domain.trouble = trouble_of(exception)
         note = cause_of(Failure(exception))  # type: ignore[no-untyped-call]
         self._tell(out, Outcome.OVERLOADED, request, None, note=note)
+
+    def _is_proxys(self, response: Response) -> bool:
+        return response.status == UNWELCOME
+
+    def _charge(
+        self,
+        out: Lease | Stray,
+        request: Request,
+        response: Response,
+        outcome: Outcome,
+        wait_s: float | None,
+    ) -> bool:
+        """Tell the pool how the ride of *out* went. Is that all that there is to tell, since the host has said nothing?"""
+        control = self._control
+        if control.proxies is None:
+            return False
+        charge = control.proxies.answered(
+            out,
+            request,
+            response,
+            outcome,
+            refused=outcome is Outcome.REFUSED,
+            wait_s=wait_s,
+            latency_s=self._latency_s(out, request),
+        )
+        if charge is Charge.PROXY:
+            self._abandon(out, control.now())
+            self._lose_patience(out, control.now())
+            return True
+        if charge is Charge.PAIR:
+            self._abandon(out, control.now())
+        return False
+
+    def _lose_patience(self, out: Lease | Stray, now: float) -> None:
+        """A domain that has not answered through any proxy for long may itself be dead; proxies that are surely are not it."""
+        domain = out.domain
+        if out.spared == News.PROXY.value:
+            return
+        if domain.patience_due == float("inf"):
+            domain.patience_due = now + self._control.config.give_up_after_s
+        elif now >= domain.patience_due:
+            self._control.give_up(domain.name, "no answer through any proxy")
+
+    def _abandon(self, out: Lease | Stray, now: float) -> None:
+        """The host's governor hears nothing of it."""
+        ticket, out.ticket = out.ticket, None
+        if ticket is not None:
+            out.domain.governor.abandoned(ticket, now)
+
+    def _latency_s(self, out: Lease | Stray, request: Request) -> float:
+        latency_s = request.meta.get("download_latency")
+        return self._control.now() - out.sent_due if latency_s is None else float(latency_s)
 
     def _find(self, request: Request) -> Lease | Stray | None:
         return self._control.lease_of(request) or self._control.strays.find(request)
@@ -168,15 +242,14 @@ class ThrottleMiddleware:
         control = self._control
         now = control.now()
         ticket, lease.ticket = lease.ticket, None
-        if ticket is None:
-            return
         domain = lease.domain
         lease.outcome = outcome
-        latency_s = request.meta.get("download_latency")
-        if latency_s is None:
-            latency_s = now - lease.sent_due
+        latency_s = self._latency_s(lease, request)
         held_before = domain.governor.held_until
-        domain.governor.finished(ticket, outcome, now, latency_s=latency_s, retry_after_s=wait_s)
+        if ticket is not None:
+            domain.governor.finished(
+                ticket, outcome, now, latency_s=latency_s, retry_after_s=wait_s
+            )
         control.stats.inc_value(names.STAT_OUTCOME % outcome.value)
         control.book.answered(domain.name, outcome, latency_s=latency_s, note=note)
         if outcome is Outcome.REFUSED:

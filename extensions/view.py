@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .control import Control
     from .domains import Domain
     from .policy.governor import DomainGovernor
+    from .proxies import Proxies
 
 _CAUSES = {
     Blocked.NONE: Cause.NONE, Blocked.PACE: Cause.PACE, Blocked.CONCURRENCY: Cause.CONCURRENCY,
@@ -150,6 +151,8 @@ class ControlView:
         control = self._control
         now = control.now()
         gauges.network_down = control.outage.out(now)
+        if control.proxies is not None:
+            self._proxies(gauges, control.proxies, now)
         gauges.probe_every_s = max(1.0, control.outage.next_probe_due - now)
         shared = control.shared
         gauges.disk_full = control.store_waits and shared is None
@@ -164,6 +167,13 @@ class ControlView:
             except OSError:
                 self._free_bytes = 0
         gauges.free_bytes = self._free_bytes
+
+    def _proxies(self, gauges: Gauges, proxies: Proxies, now: float) -> None:
+        gauges.proxies = len(proxies.pool)
+        gauges.healthy_proxies = proxies.pool.healthy
+        next_due = proxies.pool.next_due()
+        if math.isfinite(next_due):
+            gauges.next_proxy_at = time.time() + max(0.0, next_due - now)
 
     # -- the domains -------------------------------------------------------------------------------
 
@@ -194,6 +204,8 @@ class ControlView:
             cause = _CAUSES[governor.blocked_by(now, domain.in_flight)]
             if cause is Cause.NONE and self._places_free:
                 cause = _lasting(governor)
+            if control.proxies is not None and control.proxies.waits_for_none(name):
+                cause = Cause.PROXY
             wait_s = self._wait_s(name, domain, cause, now)
         row = control.book.rows.get(name)
         note = row.note if row is not None else ""
@@ -226,6 +238,8 @@ class ControlView:
         if domain.given_up is not None:
             return f"given up: {domain.given_up}"
         match cause:
+            case Cause.PROXY if self._control.proxies is not None:
+                return self._control.proxies.why_none()
             case Cause.USER_PAUSE:
                 return "paused by hand"
             case Cause.DOWN:

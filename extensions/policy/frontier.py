@@ -91,6 +91,10 @@ class DomainQueue:
         """Take the next entry of the window; None where it is empty (there may be more on disk)."""
         return self._window.pop()[2] if self._window else None
 
+    def peek(self) -> Entry | None:
+        """The next entry of the window, left in it; None where it is empty."""
+        return self._window[-1][2] if self._window else None
+
     def spill_last(self) -> Entry | None:
         """Take the storable entry that comes last; None where there is none."""
         for at, (_, _, entry) in enumerate(self._window):
@@ -205,6 +209,11 @@ class Frontier:
         self._queue(domain).note_spilled(priority, rank, count)
         self.pending += count
         self._wanting[domain] = None
+
+    def peek(self, domain: str) -> Entry | None:
+        """What `pop` would give, which stays where it is."""
+        queue = self._queues.get(domain)
+        return None if queue is None else queue.peek()
 
     def pop(self, domain: str) -> Entry | None:
         """The next entry of *domain*; None where its window is empty. Names it as wanting when it runs low."""

@@ -1,0 +1,473 @@
+"""Puts requests on proxies and tells the pool how they fared; only made where `SLUICE_PROXIES` is set.
+
+The rule it keeps: a request leaves directly only if it or the user says so. Whoever is handed out has its proxy already, so
+that a domain's ceiling is what its healthy pairs carry; and neither the proxy nor its credentials are ever part of what is
+stored: each time a request goes, it gets one anew.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import logging
+from typing import TYPE_CHECKING, Any
+
+from scrapy.utils.asyncio import call_later, run_in_thread
+from scrapy.utils.defer import deferred_from_coro
+
+from . import names
+from .codec import Unreadable
+from .lineage import current_lease
+from .policy.domains import domain_key
+from .policy.governor import DomainGovernor
+from .policy.proxies import Charge, LimitBy, News, ProxyPool, Ride, Wait
+from .policy.proxies.member import Health, Member
+from .policy.wording import duration
+from .proxyfaults import UNWELCOME, is_tunnel_error, news_of_exception, news_of_response
+from .proxylist import FILE_LOOK_S, BadProxyList, mark_of, read
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.http import Response
+
+    from .control import Control
+    from .domains import Domain
+    from .leases import Lease
+    from .policy.frontier import Entry
+    from .policy.outcome import Outcome
+    from .strays import Stray
+
+logger = logging.getLogger("sluice.proxies")
+
+LOOK_AGAIN_S = 1.0
+"""A domain that waits for a busy pool is woken when a request ends; should that be another's, it looks again after this."""
+ASIDE_S = 0.05
+"""How long a request waits whose session's proxy is busy, so that others of its domain may go."""
+ASIDE_AT_ONCE = 32
+LINE_S = 1.0
+"""How long after a change a line says how many are healthy: half a pool falls within a moment."""
+JAR = "sluice session "
+
+
+class Proxies:
+    """The pool of one crawl, between the scheduler and the middlewares.
+
+    Args:
+        control: The crawl's control room.
+        encoding: Of the credentials in a header, as HTTPPROXY_AUTH_ENCODING says.
+    """
+
+    def __init__(self, *, control: Control, encoding: str) -> None:
+        config = control.config
+        assert config.proxies is not None  # noqa: S101 - whoever makes it has looked
+        self._control = control
+        self._place = config.proxies
+        self._encoding = encoding
+        self._direct = config.proxy_direct
+        self.by_proxy = config.limit_by == LimitBy.PROXY.value
+        self.pool = ProxyPool(
+            limit_by=LimitBy(config.limit_by),
+            ceiling=config.proxy_concurrency,
+            ban_rest_s=config.proxy_ban_s,
+            u=control.draw,
+            pair_governor=self._pair_governor,
+        )
+        self._chosen: Member | None = None  # for the request in hand
+        self._waiting: dict[
+            str, bool
+        ] = {}  # domains that wait for the pool: is none good for them?
+        self._mark: object = None
+        self._timer: Any = None
+        self._told = ""
+        self._healthy_before: int | None = None
+        self._line: Any = None
+        self._none_since: float | None = None
+
+    # -- the list ------------------------------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Read the list; from then on it is read again whenever it changes.
+
+        Raises:
+            BadProxyList: there is none.
+        """
+        self._mark = mark_of(self._place)
+        found, wrong = await run_in_thread(read, self._place)
+        self.pool.replace(found)
+        self._tell_wrong(wrong)
+        self._healthy_before = len(self.pool)
+        self._control.stats.set_value(names.STAT_PROXIES, len(self.pool))
+        logger.info("%d proxies from %s", len(self.pool), self._place.shown)
+        if self._place.kind != "lines":
+            self._look_later()
+
+    def close(self) -> None:
+        """Look at the list no more."""
+        for timer in (self._timer, self._line):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._line = None
+
+    def _look_later(self) -> None:
+        wait_s = FILE_LOOK_S
+        if self._place.kind == "url":
+            wait_s = self._control.config.proxy_refresh_s
+        self._timer = call_later(wait_s, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        mark = mark_of(self._place)
+        if self._place.kind == "file" and (mark is None or mark == self._mark):
+            self._look_later()
+            return
+        self._mark = mark
+        deferred_from_coro(self._read_again())
+
+    async def _read_again(self) -> None:
+        try:
+            found, wrong = await run_in_thread(read, self._place)
+        except BadProxyList as error:
+            if self._told != str(error):
+                self._told = str(error)
+                logger.warning("%s. The %d known so far go on", error, len(self.pool))
+        except Exception:
+            logger.exception("The proxy list could not be read again")
+        else:
+            self._told = ""
+            came, went = self.pool.replace(found)
+            if came or went:
+                self._tell_wrong(wrong)
+                logger.info(
+                    "The proxy list has changed: %d new, %d gone, %d now",
+                    came,
+                    went,
+                    len(self.pool),
+                )
+                self._control.stats.set_value(names.STAT_PROXIES, len(self.pool))
+                self._healthy_before = None
+                self._wake_all()
+        if not self._control.stopping:
+            self._look_later()
+
+    def _tell_wrong(self, wrong: list[str]) -> None:
+        if wrong:
+            more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+            logger.warning("Left out of %s: %s%s", self._place.shown, wrong[0], more)
+
+    # -- which way a request goes --------------------------------------------------------------------------------------
+
+    def goes_own_way(self, request: Request) -> bool:
+        """Does *request* name its proxy itself, or none (`meta["proxy"]`), or is it nothing that a proxy carries?"""
+        if not request.url.startswith("http"):
+            return True
+        return "proxy" in request.meta and not is_pools_choice(request)
+
+    def _way(self, entry: Entry) -> tuple[bool, str | None]:
+        """Does *entry* go its own way; and its session, if it keeps to one."""
+        request = entry.request
+        if isinstance(request, bytes):
+            if b'"proxy"' not in request and b'"sluice_session"' not in request:
+                return False, None
+            try:
+                request = entry.request = self._control.ledger.codec.decode(request)
+            except Unreadable:
+                return False, None  # whoever hands it out says so
+        return self.goes_own_way(request), session_of(request)
+
+    def next_send_due(self, domain: Domain, now: float) -> float:
+        """When the next request of *domain* may go: its governor's word and the pool's. Chooses the proxy, if that is now.
+
+        Returns:
+            As `DomainGovernor.next_send_due`.
+        """
+        control = self._control
+        self._chosen = None
+        for _ in range(ASIDE_AT_ONCE):
+            entry = control.frontier.peek(domain.name)
+            if entry is None:
+                return now  # its window is empty, as the scheduler will see
+            own, session = self._way(entry)
+            if own or not self.by_proxy:
+                due = domain.governor.next_send_due(now, domain.in_flight)
+                if due > now or own:
+                    return due
+            found = self.pool.choose(domain.name, now, session)
+            if isinstance(found, Member):
+                self._chosen = found
+                self._waiting.pop(domain.name, None)
+                return now
+            if self._direct and found.none_good:
+                return now
+            if session is None or found.none_good:
+                return self._wait(domain.name, found, now)
+            control.frontier.pop(domain.name)
+            control.admit(entry, ASIDE_S)
+        return now + ASIDE_S
+
+    def _wait(self, name: str, wait: Wait, now: float) -> float:
+        self._waiting[name] = wait.none_good
+        self._note_health(now)
+        return min(wait.until_due, now + LOOK_AGAIN_S)
+
+    def board(self, out: Lease | Stray, request: Request, domain: Domain, now: float) -> None:
+        """*request* leaves: on the proxy that was chosen for it, or by itself."""
+        member, self._chosen = self._chosen, None
+        if member is None:
+            out.ticket = domain.governor.sent(now)
+            return
+        out.ride = self.pool.sent(member, domain.name, now)
+        if not self.by_proxy:
+            out.ticket = domain.governor.sent(now)
+        strip(request)  # a copy of one that is out already
+        self._put_on(request, member)
+
+    def _put_on(self, request: Request, member: Member) -> None:
+        address, meta = member.address, request.meta
+        meta["proxy"] = address.url
+        meta[names.PROXY] = address.name
+        if address.user is not None:
+            # What HttpProxyMiddleware would make of credentials in the URL; this way none stand there.
+            request.headers["Proxy-Authorization"] = self._credentials(
+                address.user, address.password
+            )
+            meta["_auth_proxy"] = address.url
+        session = session_of(request)
+        if session is not None and "cookiejar" not in meta:
+            meta["cookiejar"] = f"{JAR}{session} {address.name}"
+
+    def _credentials(self, user: str, password: str | None) -> bytes:
+        text = f"{user}:{password or ''}"
+        try:
+            encoded = text.encode(self._encoding)
+        except UnicodeEncodeError:
+            encoded = text.encode()
+        return b"Basic " + base64.b64encode(encoded)
+
+    # -- requests beside the scheduler -----------------------------------------------------------------------------------
+
+    def stray_due(self, request: Request, domain: Domain, in_flight: int, now: float) -> float:
+        """The same for robots.txt and media. What a page waits for goes along on the page's own proxy."""
+        self._chosen = None
+        own = self.goes_own_way(request)
+        if own or not self.by_proxy:
+            due = domain.governor.next_send_due(now, in_flight)
+            if due > now or own:
+                return due
+        along = self._pages_ride(domain)
+        if along is not None and along.member.health is not Health.RESTING:
+            self._chosen = along.member
+            return now
+        found = self.pool.choose(domain.name, now, session_of(request))
+        if isinstance(found, Member):
+            self._chosen = found
+            return now
+        if self._direct and found.none_good:
+            return now
+        self._note_health(now)
+        return min(found.until_due, now + LOOK_AGAIN_S)
+
+    def _pages_ride(self, domain: Domain) -> Ride | None:
+        """The ride of the page in whose context this runs, if it waits for this before it leaves: it holds the place."""
+        lease_id = current_lease()
+        lease = None if lease_id is None else self._control.ledger.leases.get(lease_id)
+        if lease is None or not lease.flying or lease.domain is not domain:
+            return None
+        return lease.ride
+
+    def must_not_leave(self, request: Request) -> bool:
+        """Would *request*, let go without a proxy since the crawl stops, go directly against the user's will?"""
+        return self._chosen is None and not self._direct and not self.goes_own_way(request)
+
+    # -- the news --------------------------------------------------------------------------------------------------------
+
+    def answered(
+        self, out: Lease | Stray, request: Request, response: Response, outcome: Outcome,
+        *, refused: bool, wait_s: float | None, latency_s: float,
+    ) -> Charge:  # fmt: skip
+        """A response came through the proxy of *out*."""
+        news = news_of_response(response, banned=out.banned is not None, refused=refused)
+        if response.status == UNWELCOME:
+            self._unwelcome(out.ride)
+        return self._finish(
+            out,
+            request,
+            news,
+            outcome,
+            wait_s=wait_s,
+            latency_s=latency_s,
+            why=f"answers {response.status}",
+        )
+
+    def failed(
+        self, out: Lease | Stray, request: Request, exception: Exception, outcome: Outcome
+    ) -> Charge:
+        """No response came through the proxy of *out*."""
+        news, status = news_of_exception(exception)
+        if status == UNWELCOME:
+            self._unwelcome(out.ride)
+        now = self._control.now()
+        return self._finish(
+            out,
+            request,
+            news,
+            outcome,
+            wait_s=None,
+            latency_s=now - out.sent_due,
+            why=type(exception).__name__,
+        )
+
+    def is_failure(self, exception: BaseException) -> bool:
+        """Is *exception* one that only a proxy brings?"""
+        return is_tunnel_error(exception)
+
+    def _finish(
+        self, out: Lease | Stray, request: Request, news: News, outcome: Outcome,
+        *, wait_s: float | None, latency_s: float, why: str,
+    ) -> Charge:  # fmt: skip
+        control = self._control
+        ride, out.ride = out.ride, None
+        assert ride is not None  # noqa: S101 - the caller has looked
+        now = control.now()
+        before = ride.member.health
+        charge = self.pool.finished(
+            ride, news, now, outcome=outcome, latency_s=latency_s, wait_s=wait_s,
+            tries=request.meta.get(names.PROXY_TRIES, 0),
+        )  # fmt: skip
+        out.proxy = ride.name
+        if charge is Charge.PROXY:
+            control.stats.inc_value(names.STAT_PROXY_FAILURES)
+            out.spared = news.value
+            if ride.member.health is Health.RESTING and before is not Health.RESTING:
+                control.stats.inc_value(names.STAT_PROXY_RESTS)
+                logger.debug("Proxy %s rests: %s", ride.name, why)
+        elif news is News.BANNED:
+            control.stats.inc_value(names.STAT_PROXY_BANS)
+        self._note_health(now)
+        if before is not Health.HEALTHY and ride.member.health is Health.HEALTHY:
+            self._wake_all()
+        else:
+            self._wake_some()
+        return charge
+
+    def abandoned(self, ride: Ride, now: float) -> None:
+        """The request never left."""
+        self.pool.abandoned(ride, now)
+        self._wake_some()
+
+    def _unwelcome(self, ride: Ride | None) -> None:
+        if ride is not None and not ride.member.unwelcome:
+            ride.member.unwelcome = True
+            logger.warning("Proxy %s does not take our credentials (407): it rests", ride.name)
+
+    # -- who is woken ----------------------------------------------------------------------------------------------------
+
+    def _wake_some(self) -> None:
+        """A place is free: whoever waits longest is asked, and one more in case it is no place for that one."""
+        for name in list(itertools.islice(self._waiting, 2)):
+            del self._waiting[name]
+            self._control.stand_in_line(name)
+
+    def _wake_all(self) -> None:
+        waiting, self._waiting = self._waiting, {}
+        for name in waiting:
+            self._control.stand_in_line(name)
+        if self._control.is_open:
+            self._control.wake_soon()
+
+    def forget(self, name: str) -> None:
+        """The crawl has no more work for domain *name*."""
+        self._waiting.pop(name, None)
+        self.pool.forget(name)
+
+    # -- sight -----------------------------------------------------------------------------------------------------------
+
+    def waits_for_none(self, name: str) -> bool:
+        """Does domain *name* wait because no proxy is any good for it?"""
+        return self._waiting.get(name, False)
+
+    def why_none(self) -> str:
+        """The same in words."""
+        if not self.pool.healthy:
+            return f"no healthy proxy: 0 of {len(self.pool)}"
+        return f"all {self.pool.healthy} healthy proxies rest for it"
+
+    def hopeless(self) -> bool:
+        """Is all that is in flight on proxies of which none is known to be healthy?"""
+        leases = [lease for lease in self._control.ledger.leases.values() if lease.flying]
+        return bool(leases) and all(
+            lease.ride is not None and lease.ride.member.health is not Health.HEALTHY
+            for lease in leases
+        )
+
+    def _note_health(self, now: float) -> None:
+        """Say how many are healthy when that has changed, and at once when there are none, or some again."""
+        healthy, known = self.pool.healthy, len(self.pool)
+        if healthy == self._healthy_before:
+            return
+        self._control.stats.set_value(names.STAT_PROXIES_HEALTHY, healthy)
+        if not healthy and self._none_since is None:
+            self._none_since = now
+            logger.warning(
+                "No healthy proxy: 0 of %d. %s; proxies are tried one request at a time",
+                known,
+                "Requests go directly" if self._direct else "Nothing is sent until one answers",
+            )
+        elif healthy and self._none_since is not None:
+            logger.info(
+                "Proxies answer again after %s: %d of %d",
+                duration(now - self._none_since),
+                healthy,
+                known,
+            )
+            self._none_since = None
+        elif self._line is None:
+            self._line = call_later(LINE_S, self._say_health)
+        self._healthy_before = healthy
+
+    def _say_health(self) -> None:
+        """One line for all that fell or rose within a moment."""
+        self._line = None
+        if self._none_since is None and not self._control.stopping:
+            logger.info("%d of %d proxies are healthy", self.pool.healthy, len(self.pool))
+
+    def _pair_governor(self, name: str) -> DomainGovernor:
+        control = self._control
+        governor = DomainGovernor(
+            max_concurrency=control.politeness.ceiling(name),
+            min_interval_s=control.politeness.min_delay_s(name),
+            u=control.draw,
+        )
+        control.politeness.set_floors(name, governor)
+        return governor
+
+
+def session_of(request: Request) -> str | None:
+    """The session that *request* keeps to."""
+    session = request.meta.get(names.SESSION)
+    return None if session is None else str(session)
+
+
+def is_pools_choice(request: Request) -> bool:
+    """Is the proxy of *request* one that the pool has put there?"""
+    name = request.meta.get(names.PROXY)
+    place = str(request.meta.get("proxy")).partition("://")[2]
+    return isinstance(name, str) and place == name.partition("#")[0]
+
+
+def strip(request: Request) -> None:
+    """Take the pool's choice out of *request*, and nothing of the user's."""
+    meta = request.meta
+    if names.PROXY not in meta:
+        return
+    if is_pools_choice(request):
+        del meta["proxy"]
+        if meta.pop("_auth_proxy", None) is not None:
+            request.headers.pop("Proxy-Authorization", None)
+    del meta[names.PROXY]
+    if str(meta.get("cookiejar")).startswith(JAR):
+        del meta["cookiejar"]
+
+
+def domain_of(request: Request) -> str:
+    """The name under which the pool knows where *request* goes."""
+    return request.meta.get("download_slot") or domain_key(request.url)

@@ -1,0 +1,1 @@
+"""Crawls through trial proxies."""
