@@ -84,7 +84,7 @@ class Dispatch:
         self._buried = 0
         while (name := control.turns.next_ready()) is not None:
             domain = control.domains.get(name, now)
-            if domain.paused:
+            if domain.paused or domain.leaving:
                 control.turns.sleep(name, math.inf)
                 continue
             if domain.given_up is not None:

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
-import math
 import time
 from typing import TYPE_CHECKING
 
 from scrapy import signals
 
 from . import names
+from .arrivals import Arrivals
+from .fairshare import FairShare
 from .stores.base import State, StoreBroken, StoreError, StoreTooNew
 from .stores.redis import Fenced, JobLost
 from .stores.redisscripts import RedisRefused
@@ -38,13 +38,7 @@ IDLE_S = 1.0
 """How often an idle worker asks: one command a second, and new work is seen within one."""
 BUSY_S = 0.02
 """Least time between two exchanges of a worker that could use more domains than it has."""
-HOUSEKEEPING_S = 1.0
 RETRY_BASE_S, RETRY_CAP_S = 0.1, 2.0
-RELEASE_AFTER_S = 5.0
-"""An idle domain is kept so long: its next worker would not know when it was last asked."""
-MAX_DOMAINS = 5000
-SHARED_AT_ONCE = 64
-"""Domains handed to hungry workers in one second."""
 CLOSE_S = 10.0
 SEEDS_UP_TO = 0.7
 """Of Redis's memory: with more used no seeds come in. The rest is for links, which cannot wait, and for what was seen."""
@@ -68,16 +62,12 @@ class Distributed:
         self.trouble = ""  # what Redis's failure said, while it lasts
         self._control = control
         self._persist = persist
-        self._arriving: dict[int, Entry] = {}
-        self._arriving_of: dict[str, int] = {}
+        self._arrivals = Arrivals()
+        self._share = FairShare(control=control, store=store, arrivals=self._arrivals)
         self._task: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
         self._failures = 0
         self._failed = False
-        self._housekeeping_due = 0.0
-        self._idle_since: dict[str, float] = {}
-        self._said: dict[str, str] = {}  # what was last said of domains' limits
-        self._learned_due = 0.0
         store.events.arrived = self._arrived
         store.events.passed_on = self._passed_on
         store.events.duplicate = self._duplicate
@@ -98,12 +88,12 @@ class Distributed:
     @property
     def arriving(self) -> int:
         """Requests that are on their way to Redis, and not yet known to be new."""
-        return len(self._arriving)
+        return len(self._arrivals)
 
     @property
     def everywhere(self) -> int:
         """Requests that are known and not acknowledged, all workers together."""
-        return self.store.totals.rows + len(self._arriving)
+        return self.store.totals.rows + len(self._arrivals)
 
     def pending_for_gate(self, *, automatic: bool) -> int:
         """What counts against this worker's start gate: all that is known, or its share of it where it sizes the gate."""
@@ -134,10 +124,10 @@ class Distributed:
             return True
         if self.store.in_hand(entry.id):
             return False
-        if not ledger.put(entry, State.WINDOW if self._has_room(entry) else State.PENDING):
+        stays = self._has_room(entry)
+        if not ledger.put(entry, State.WINDOW if stays else State.PENDING):
             return False
-        self._arriving[entry.id] = entry
-        self._arriving_of[entry.domain] = self._arriving_of.get(entry.domain, 0) + 1
+        self._arrivals.add(entry, stays=stays)
         if self._control.frontier.in_memory < SOON_BELOW:
             self._control.flush_soon()
         return True
@@ -151,27 +141,21 @@ class Distributed:
         self._news.set()
 
     def _has_room(self, entry: Entry) -> bool:
-        frontier = self._control.frontier
+        frontier, record = self._control.frontier, self._control.domains.find(entry.domain)
+        if record is not None and record.leaving:
+            return False
         queue = frontier.get(entry.domain)
         here = 0 if queue is None else len(queue)
-        return here + self._arriving_of.get(entry.domain, 0) < frontier.share()
+        return here + self._arrivals.of(entry.domain) < frontier.share()
 
     # -- what Redis says -------------------------------------------------------------------------
 
     def _take_arriving(self, ids: list[int]) -> list[Entry]:
-        control, entries = self._control, []
-        for id_ in ids:
-            entry = self._arriving.pop(id_, None)
-            if entry is None:
-                continue
-            left = self._arriving_of[entry.domain] - 1
-            if left:
-                self._arriving_of[entry.domain] = left
-            else:
-                del self._arriving_of[entry.domain]
-            entries.append(entry)
-            if entry.seed is not None and control.entry_stored is not None:
-                control.entry_stored(entry.seed)
+        control, entries = self._control, self._arrivals.take(ids)
+        if control.entry_stored is not None:
+            for entry in entries:
+                if entry.seed is not None:
+                    control.entry_stored(entry.seed)
         return entries
 
     def _arrived(self, ids: list[int]) -> None:
@@ -239,7 +223,7 @@ class Distributed:
     async def _beat(self) -> float:
         """One exchange. Returns how long to wait for the next, if nothing happens."""
         self._news.clear()
-        self._wish()
+        self._share.wish()
         before = self.store.totals.rows
         try:
             await self.store.exchange()
@@ -267,92 +251,6 @@ class Distributed:
     def _until_due(self, most_s: float) -> float:
         due_at = self.store.totals.next_due_at
         return most_s if due_at is None else min(most_s, max(BUSY_S, due_at - time.time()))
-
-    def _wish(self) -> None:
-        """How many more domains could this worker use?"""
-        control, wishes = self._control, self.store.wishes
-        concurrency = control.crawler.settings.getint("CONCURRENT_REQUESTS")
-        free = concurrency - control.ledger.in_flight
-        ready = control.turns.ready_count
-        most = min(free - ready, MAX_DOMAINS - len(self.store.domains))
-        totals = self.store.totals
-        if totals.hungry and totals.workers > 1:
-            fair = math.ceil((totals.claims + totals.unclaimed) / totals.workers)
-            most = min(most, fair - len(self.store.domains))
-        wishes.domains = 0 if control.stopping else max(0, most)
-        now = control.now()
-        if now >= self._housekeeping_due:
-            self._housekeeping_due = now + HOUSEKEEPING_S
-            wishes.memory = True
-            self._release_idle(now)
-            self._share()
-            self._tell_learned(now)
-
-    def _release_idle(self, now: float) -> None:
-        control, store = self._control, self.store
-        for domain in store.domains:
-            if self._is_busy(domain):
-                self._idle_since.pop(domain, None)
-                continue
-            since = self._idle_since.setdefault(domain, now)
-            if now - since >= max(RELEASE_AFTER_S, control.politeness.min_delay_s(domain)):
-                store.wishes.release.append(domain)
-        for domain in store.wishes.release:
-            self._idle_since.pop(domain, None)
-            self._said.pop(domain, None)
-
-    def _share(self) -> None:
-        """Others find no domain: give up some of what is over this worker's fair share, such as rest now."""
-        control, store, totals = self._control, self.store, self.store.totals
-        if not totals.hungry or totals.unclaimed or totals.workers < 2:  # noqa: PLR2004 - two to share
-            return
-        surplus = len(store.domains) - math.ceil(totals.claims / totals.workers)
-        for domain in sorted(store.domains, key=store.line, reverse=True):
-            if surplus <= 0 or len(store.wishes.release) >= SHARED_AT_ONCE:
-                return
-            record = control.domains.find(domain)
-            if record is not None and (record.in_flight or record.strays or record.paused):
-                continue
-            if domain in self._arriving_of:
-                continue
-            self._hand_back(domain)
-            surplus -= 1
-
-    def _hand_back(self, domain: str) -> None:
-        control = self._control
-        entries = control.frontier.withdraw(domain)
-        for entry in entries:
-            control.ledger.put(entry, State.PENDING)
-            entry.request = None
-        control.book.taken(domain, -len(entries) - self.store.hand_back(domain))
-        control.turns.forget(domain)
-        control.stand_in_line(domain)
-        self.store.wishes.release.append(domain)
-        control.flush_soon()
-
-    def _is_busy(self, domain: str) -> bool:
-        control = self._control
-        record = control.domains.find(domain)
-        return bool(
-            domain in control.frontier
-            or domain in self._arriving_of
-            or self.store.line(domain)
-            or (record is not None and control.is_busy(record))
-        )
-
-    def _tell_learned(self, now: float) -> None:
-        """What the governors found outlives this worker, however it ends."""
-        if now < self._learned_due:
-            return
-        self._learned_due = now + self.store.lease_s / 6
-        control = self._control
-        for domain in self.store.domains:
-            record = control.domains.find(domain)
-            if record is None or record.governor.forgettable(now):
-                continue
-            text = json.dumps({**record.governor.snapshot(), "at": round(control.now_at())})
-            if self._said.get(domain) != text:
-                self._said[domain] = self.store.wishes.learned[domain] = text
 
     # -- trouble ---------------------------------------------------------------------------------
 
@@ -389,6 +287,7 @@ class Distributed:
             control.book.taken(name, -held)
             control.turns.forget(name)
             control.stand_in_line(name)
+        self._share.forget()
         try:
             self.store.refused += await self.store.enter_again()
         except (RedisRefused, StoreTooNew, JobLost) as broken:

@@ -45,6 +45,7 @@ class Domain:
         "governor",
         "idle_due",
         "in_flight",
+        "leaving",
         "name",
         "pages",
         "patience_due",
@@ -72,6 +73,7 @@ class Domain:
         self.pages = 0
         self.refused = 0
         self.retries = 0
+        self.leaving = False  # another worker gets it: nothing more is asked here
         self.paused = False  # by hand: asked nothing until it is resumed
 
 

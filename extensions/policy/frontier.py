@@ -79,6 +79,11 @@ class DomainQueue:
         """Priority of the next entry in memory; None where there is none."""
         return self._window[-1][0] if self._window else None
 
+    @property
+    def is_storable(self) -> bool:
+        """Could all of it go to disk?"""
+        return all(entry.storable for _, _, entry in self._window)
+
     def belongs_on_disk(self, entry: Entry) -> bool:
         """Would *entry* come after something that is on disk already?"""
         return self._bound is not None and (entry.priority, -entry.rank) < self._bound

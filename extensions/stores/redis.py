@@ -442,6 +442,11 @@ class RedisJobStore:
         return time.monotonic() - self._answered_due
 
     @property
+    def workers_per_domain(self) -> int:
+        """How many may share one."""
+        return self._workers_per_domain
+
+    @property
     def lease_s(self) -> float:
         """How long a silent worker is taken for alive."""
         return self._lease_s
@@ -470,7 +475,7 @@ class RedisJobStore:
             replies = await self._scripts.run(*calls)
         except RedisAway:
             self._contact_since = math.inf
-            self.wishes.release += release
+            self.wishes.learned = learned | self.wishes.learned
             raise
         fetched = replies.pop()
         self._fetches += 1
@@ -578,7 +583,7 @@ class RedisJobStore:
             held=int(numbers[3]),
             seen=int(numbers[4]),
             unclaimed=int(numbers[5]),
-            claims=int(numbers[6]),
+            domains=int(numbers[6]),
             workers=int(numbers[7]),
             hungry=int(numbers[8]),
             next_due_at=float(numbers[9]) if numbers[9] else None,

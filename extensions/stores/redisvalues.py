@@ -23,9 +23,9 @@ class Totals:
 
     Attributes:
         rows: Requests known and not acknowledged.
-        unclaimed: Domains with work that have too few workers.
-        claims: Domains that have one.
-        hungry: Workers that found no domain.
+        unclaimed: Domains with work that this worker could claim.
+        domains: Those that have a worker, or work.
+        hungry: Workers that have less than their share of them, and could use more.
         reclaimed: Requests that came back from a dead worker, in the last exchange.
     """
 
@@ -34,7 +34,7 @@ class Totals:
     held: int = 0
     seen: int = 0
     unclaimed: int = 0
-    claims: int = 0
+    domains: int = 0
     workers: int = 1
     hungry: int = 0
     reclaimed: int = 0

@@ -10,7 +10,7 @@
 --   K:hand:<w>        hash    id -> 1 fetched, 2 sent, 4:parent    K:news:<w>  set     its domains whose lines got longer
 --   K:delayed         zset    due (s) -> id                    K:worker:<w> hash   last numbers and replies, to answer again
 --   K:parents:<w>     set     of K:kids:<w>:<id> lists         K:crashed   set     rows that were sent at too many deaths
---   K:learned         hash    domain -> what a governor knew   K:hungry    set     workers that found no domain
+--   K:learned         hash    domain -> what a governor knew   K:hungry    set     workers with too few domains
 
 local K, F = KEYS[1], KEYS[2]
 local JOB, WORKERS, DOMAINS, CLAIMS = K .. ':job', K .. ':workers', K .. ':domains', K .. ':claims'

@@ -3,7 +3,7 @@
 --       domains to claim, rows for a domain that says nothing else, rows in all,
 --       due by (s; '' for this server's own time), rows that may come due, say how full the server is?
 --       n, n * (domain to release), n, n * (domain, what its governor knows), n, n * (domain, rows wanted)
--- Returns: status, what, { time (ms), rows, delayed, held, seen, domains, claims, workers, hungry, next due, reclaimed,
+-- Returns: status, what, { time (ms), rows, delayed, held, seen, domains to claim, domains, workers, hungry, next due, reclaimed,
 --          bytes used, most bytes, policy },
 --          flat id, row ..., flat domain, rows left in its line, what a governor knew of it ('' where it is not new) ...,
 --          flat id, row ... of crashed ones
@@ -46,9 +46,8 @@ for _ = 1, tonumber(take()) do
   order[#order + 1] = domain
 end
 
-local fresh, got = {}, 0
+local fresh, got, offset = {}, 0, 0
 if claims > 0 then
-  local offset = 0
   while got < claims do
     local some = call('ZRANGE', DOMAINS, offset, offset + claims - 1)
     if #some == 0 then break end
@@ -68,10 +67,13 @@ if claims > 0 then
       end
     end
   end
-  if got == 0 then call('SADD', HUNGRY, w) else call('SREM', HUNGRY, w) end
-else
-  call('SREM', HUNGRY, w)
 end
+local waiting, claimed, workers = call('ZCARD', DOMAINS), call('HLEN', CLAIMS), call('ZCARD', WORKERS)
+local domains = most == 1 and waiting + claimed or math.max(waiting, claimed)
+local unclaimed = waiting - offset
+if claims > 0 and got < claims then unclaimed = 0 end
+local share = math.floor(domains * math.min(most, workers) / workers)
+if claims > 0 and call('SCARD', own_of(w)) < share then call('SADD', HUNGRY, w) else call('SREM', HUNGRY, w) end
 for _, domain in ipairs(call('SMEMBERS', news_of(w))) do
   if wants[domain] == nil then
     wants[domain] = 0 -- only its length: the worker asks when it has room
@@ -130,8 +132,8 @@ local memory = ask_memory and call('INFO', 'memory') or ''
 local due = call('ZRANGE', DELAYED, 0, 0, 'WITHSCORES')
 local totals = {
   tostring(now), tostring(call('HLEN', K)), tostring(call('ZCARD', DELAYED)), call('HGET', JOB, 'held') or '0',
-  tostring(call('SCARD', F)), tostring(call('ZCARD', DOMAINS)), tostring(call('HLEN', CLAIMS)),
-  tostring(call('ZCARD', WORKERS)), tostring(call('SCARD', HUNGRY)), due[2] or '', tostring(reclaimed),
+  tostring(call('SCARD', F)), tostring(unclaimed), tostring(domains),
+  tostring(workers), tostring(call('SCARD', HUNGRY)), due[2] or '', tostring(reclaimed),
   string.match(memory, 'used_memory:(%d+)') or '', string.match(memory, 'maxmemory:(%d+)') or '',
   string.match(memory, 'maxmemory_policy:([%w-]+)') or '',
 }
