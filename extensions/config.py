@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 from .policy.bans import KNOWN_TITLES
 
 PREFIX = "SLUICE_"
+DEAD_LETTERS = "deadletters/%(spider)s.sqlite"
+REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 
 
 class BadSetting(ValueError):
@@ -148,7 +150,7 @@ def _frontier(name: str, value: Any) -> str:
     text = str(value).strip()
     if text.lower() in {"local", "redis"}:
         return text.lower()
-    if not text.startswith(("redis://", "rediss://", "unix://")):
+    if not text.startswith(REDIS_SCHEMES):
         raise BadSetting(name, value, "give local, redis, or a redis:// URL")
     return text
 
@@ -212,9 +214,16 @@ class Config:
         5000, _whole(1), "Results that may wait for a slow writer before fetching pauses."
     )
     dead_letters: str | None = setting(
-        "deadletters/%(spider)s.sqlite",
+        DEAD_LETTERS,
         _text_or_none,
-        "The dead-letter file. Empty: given-up requests are only counted and logged.",
+        "The dead-letter file; or `redis`, or a `redis://` URL, for all workers together, which a shared frontier makes the"
+        " default. Empty: given-up requests are only counted and logged.",
+    )
+    dead_letters_key: str = setting(
+        "%(spider)s:deadletters", _text, "Under which key of Redis shared dead letters are."
+    )
+    dead_letters_most: int = setting(
+        100_000, _whole(1), "Shared dead letters over this number push the oldest out."
     )
     dead_letters_handled: bool = setting(
         True, _flag, "Keep a dead letter also where the spider's errback handled the failure."

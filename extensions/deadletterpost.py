@@ -1,10 +1,10 @@
-"""Carries dead letters from the job store to their file, and brings back what is replayed.
+"""Carries dead letters from the job store to their place, a file or Redis, and brings back what is replayed.
 
-The rule it keeps: a letter is forgotten by the job only after the file has it for good, and a row
+The rule it keeps: a letter is forgotten by the job only after the place has it for good, and a row
 that is brought back is named in the same commit as the request made of it. So a crash at any point
-repeats a letter, which changes nothing, and a row is in the file or in the job, never in neither.
+repeats a letter, which changes nothing, and a row is there or in the job, never in neither.
 
-A file that fails stops nothing: letters wait in the job store, and it is tried again.
+A place that fails stops nothing: letters wait in the job store, and it is tried again.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .stores.base import StoreError
+from .stores.deadletter_db import DeadLetterError
 from .stores.deadletter_filters import LetterFilter
-from .stores.deadletters import DeadLetterError
 from .worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from .stores.base import DeadLetter
-    from .stores.deadletters import DeadLetterFile, Row
+    from .stores.deadletter_rows import Row
+    from .stores.deadletter_store import DeadLetters
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +35,10 @@ CLAIM_FACT = "dead_letter_claim"
 """Under which the number of the last committed claim is kept in the job store."""
 
 _BATCH = 200
-_POLL_S = 1.0
+POLL_S = 1.0
+"""How often it is looked for what a person has requested."""
+WATCHED_POLL_S = 60.0
+"""The same where somebody else looks (`look`): only to say that this run is alive."""
 _RETRY_S = 5.0
 _CLOSE_S = 5.0
 
@@ -43,10 +47,10 @@ class DeadOutbox(Protocol):
     """What is needed of a job store; see `JobStore` for each."""
 
     def dead_outbox(self, limit: int) -> list[tuple[int, DeadLetter]]:
-        """Committed letters that are not yet in the file."""
+        """Committed letters that are not yet in their place."""
 
     def forget_dead(self, ids: Iterable[int]) -> None:
-        """Drop letters that the file has."""
+        """Drop letters that it has."""
 
     def fact(self, name: str) -> str | None:
         """A small named value."""
@@ -69,26 +73,28 @@ class PostHooks:
 
 
 class DeadLetterPost:
-    """Letters out, replays in; one thread for the file."""
+    """Letters out, replays in; one thread for the place."""
 
     def __init__(
         self,
         *,
-        file: DeadLetterFile,
+        place: DeadLetters,
         store: DeadOutbox,
         hooks: PostHooks,
         job: str,
         spider: str,
         arguments: Mapping[str, Any],
         folder: str | None = None,
+        poll_s: float = POLL_S,
     ) -> None:
         """No I/O. *folder* is that of a job that can be resumed."""
-        self._file = file
+        self._place = place
+        self._poll_s = poll_s
         self._spider = spider
         self._store = store
         self._hooks = hooks
         self._open_run = partial(
-            file.open_run, job=job, spider=spider, arguments=arguments, folder=folder
+            place.open_run, job=job, spider=spider, arguments=arguments, folder=folder
         )
         self._worker = Worker("dead letters")
         self._news = asyncio.Event()
@@ -97,7 +103,7 @@ class DeadLetterPost:
         self._failing = False
 
     async def open(self) -> None:
-        """Open the file and bring back what is requested now.
+        """Open the place and bring back what is requested now.
 
         Raises:
             DeadLetterError: it cannot be used.
@@ -118,12 +124,16 @@ class DeadLetterPost:
         """Have this spider's letters of *domain* brought back; how many.
 
         Raises:
-            DeadLetterError: the file cannot be used.
+            DeadLetterError: it cannot be used.
         """
         where = LetterFilter(spider=self._spider, domain=domain)
-        requested = await self._worker.call(self._file.request_replay, where)
+        requested = await self._worker.call(self._place.request_replay, where)
         self._news.set()
         return sum(requested.groups.values())
+
+    def look(self) -> None:
+        """Something was requested."""
+        self._news.set()
 
     def committed(self) -> None:
         """A batch that holds letters was committed."""
@@ -135,19 +145,19 @@ class DeadLetterPost:
             self._task.cancel()
             await asyncio.wait([self._task])
             await asyncio.wait([asyncio.ensure_future(self._carry_last())], timeout=_CLOSE_S)
-        await asyncio.wait([self._worker.call(self._file.close)], timeout=_CLOSE_S)
+        await asyncio.wait([self._worker.call(self._place.close)], timeout=_CLOSE_S)
         self._worker.stop()
         return len(self._store.dead_outbox(_BATCH))
 
     def _open(self, last_claim: int) -> None:
-        self._file.open()
+        self._place.open()
         self._open_run(last_claim=last_claim)
 
     async def _work(self) -> None:
         while True:
             with contextlib.suppress(TimeoutError):
                 # Not `wait_for`: in Python 3.11 it swallows a cancellation that meets the news.
-                async with asyncio.timeout(_POLL_S):
+                async with asyncio.timeout(self._poll_s):
                     await self._news.wait()
             self._news.clear()
             try:
@@ -169,7 +179,7 @@ class DeadLetterPost:
 
     async def _carry(self) -> None:
         while letters := self._store.dead_outbox(_BATCH):
-            await self._worker.call(self._file.put_many, [letter for _, letter in letters])
+            await self._worker.call(self._place.put_many, [letter for _, letter in letters])
             self._store.forget_dead([id_ for id_, _ in letters])
 
     async def _carry_last(self) -> None:
@@ -182,7 +192,7 @@ class DeadLetterPost:
         if not self._hooks.wants():
             self._more = False
             return
-        claim = await self._worker.call(self._file.claim, _BATCH)
+        claim = await self._worker.call(self._place.claim, _BATCH)
         self._more = len(claim.rows) == _BATCH
         if claim.rows:
             self._hooks.record(CLAIM_FACT, json.dumps(claim.number))

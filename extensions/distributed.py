@@ -25,6 +25,8 @@ from .stores.redis import Fenced, JobLost
 from .stores.redisscripts import RedisRefused
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from scrapy import Request
 
     from .control import Control
@@ -68,12 +70,15 @@ class Distributed:
         self._news = asyncio.Event()
         self._failures = 0
         self._failed = False
+        self._watches: dict[str, Callable[[], None]] = {}
+        self._requests: dict[str, int] = {}  # of watched dead letters
         store.events.arrived = self._arrived
         store.events.passed_on = self._passed_on
         store.events.duplicate = self._duplicate
         store.events.backlog = self._backlog
         store.events.crashed = self._crashed
         store.events.learned = self._learned
+        store.events.watched = self._watched
 
     def carries(self, *, items: bool, letters: bool) -> None:
         """Are there sinks, and a dead-letter file, for which a request's end must wait?"""
@@ -82,6 +87,19 @@ class Distributed:
     def start(self) -> None:
         """Begin to exchange."""
         self._task = asyncio.get_running_loop().create_task(self._work(), name="redis")
+
+    def watch_queue(self, key: str, taker: str, look: Callable[[], None]) -> None:
+        """Call *look* while there are seeds under *key*, from which *taker* takes; the look costs no command of its own."""
+        self._watches[key], self.store.wishes.watch[key] = look, taker
+
+    def watch_letters(self, key: str, look: Callable[[], None]) -> None:
+        """Call *look* when somebody wants dead letters under *key* replayed."""
+        self._watches[key], self.store.wishes.watch[key] = look, ""
+
+    def watch_no_more(self, key: str) -> None:
+        """Whoever watched *key* is gone."""
+        self._watches.pop(key, None)
+        self.store.wishes.watch.pop(key, None)
 
     # -- what the scheduler asks -----------------------------------------------------------------
 
@@ -201,6 +219,17 @@ class Distributed:
     def _learned(self, domain: str, text: str) -> None:
         control = self._control
         control.learned.hear(domain, text, control.now_at())
+
+    def _watched(self, key: str, number: int) -> None:
+        look = self._watches.get(key)
+        if look is None:
+            return
+        if self.store.wishes.watch[key]:
+            if number:
+                look()
+        elif number != self._requests.get(key, number):
+            look()
+        self._requests[key] = number
 
     # -- the task --------------------------------------------------------------------------------
 

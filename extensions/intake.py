@@ -53,8 +53,13 @@ class Intake:
         self._start_counts: dict[bytes, int] = {}
         self._mark: bytes | None = None  # by which the request in hand is known
 
-    def take(self, request: Request) -> bool:
-        """Take in *request*. False: it is a duplicate, and Scrapy says so with `request_dropped`."""
+    def take(self, request: Request, *, mark: bytes | None = None) -> bool:
+        """Take in *request*. False: it is a duplicate, and Scrapy says so with `request_dropped`.
+
+        Args:
+            request: Not seen by anybody yet.
+            mark: By which a shared store knows it, where that is not its fingerprint.
+        """
         control = self._control
         lease_id = current_lease()
         parent = None if lease_id is None else control.ledger.leases.get(lease_id)
@@ -66,7 +71,7 @@ class Intake:
                 for name in OF_ONE_REQUEST:
                     request.meta.pop(name, None)
             _keep_filterable(request, parent)
-        self._mark = None
+        self._mark = mark
         if self._is_duplicate(request, parent):
             return False
         now = control.now()
@@ -111,7 +116,12 @@ class Intake:
         request.meta[names.DEAD_LETTER] = row.id
         request.dont_filter = True
         self._control.domains.get(self._entry(request).domain, self._control.now()).given_up = None
-        self.take(request)
+        mark = None
+        if self._control.shared is not None:
+            # Whoever claims it, after whatever crash: this replay of it goes once.
+            text = b"letter %d %d %d" % (row.id, row.replays, round(1000 * row.last_at))
+            mark = hashlib.sha1(text, usedforsecurity=False).digest()
+        self.take(request, mark=mark)
 
     # -- duplicates ----------------------------------------------------------------------------------------------------
 

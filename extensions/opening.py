@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 from . import names
 from .commandline import leaves_no_trace
-from .deadletterpost import DeadLetterPost, PostHooks
+from .deadletterpost import POLL_S, WATCHED_POLL_S, DeadLetterPost, PostHooks
+from .letterplaces import place_of, watched_key
 from .opened import Opened
 from .spiderargs import spider_arguments
-from .stores.deadletter_rows import path_for
-from .stores.deadletters import DeadLetterFile
 from .stores.sinks import SinkGone, make_sinks
 from .stores.sqlite import SqliteJobStore
 from .writer import ResultsWriter, WriterHooks
@@ -73,27 +72,36 @@ def _absolute(folder: str) -> str:
 async def open_post(
     control: Control, revive: Callable[[Sequence[Row]], None], *, folder: str | None
 ) -> DeadLetterPost | None:
-    """Open the dead-letter file; None where there is none.
+    """Open the dead letters; None where none are kept.
 
     Raises:
-        DeadLetterError: the file cannot be used; the message says what would do.
+        DeadLetterError: they cannot be used; the message says what would do.
+        BadSetting: a setting of scrapy-redis's that cannot be meant.
     """
-    target = control.config.dead_letters
-    if target is None or leaves_no_trace():
-        return None
     ledger, spider = control.ledger, control.spider
+    settings, config = control.crawler.settings, control.config
+    place = None if leaves_no_trace() else place_of(settings, config, spider.name)
+    if place is None:
+        return None
+    job, watched = job_id(ledger), None
+    if control.shared is not None:
+        job = f"{job}:{control.shared.store.number}"  # each worker answers for its own claims
+        watched = watched_key(settings, config, spider.name)
     post = DeadLetterPost(
-        file=DeadLetterFile(path_for(target, spider.name)),
+        place=place,
         store=ledger.store,
         hooks=PostHooks(
             record=control.record_soon, revive=revive, wants=lambda: not control.stopping
         ),
-        job=job_id(ledger),
+        job=job,
         spider=spider.name,
         arguments=spider_arguments(spider),
-        folder=folder and _absolute(folder),
+        folder=None if control.shared is not None else folder and _absolute(folder),
+        poll_s=POLL_S if watched is None else WATCHED_POLL_S,
     )
     await post.open()
+    if control.shared is not None and watched is not None:
+        control.shared.watch_letters(watched, post.look)
     return post
 
 

@@ -7,6 +7,7 @@ before the crawl has it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from typing import TYPE_CHECKING, Any, Self
 
@@ -40,12 +41,17 @@ class QueueMixin(_Base):
         redis_batch_size: Most entries taken at once; CONCURRENT_REQUESTS by default.
         redis_encoding: Of the entries.
         max_idle_time: Seconds without work after which the spider ends; 0: never. MAX_IDLE_TIME_BEFORE_CLOSE.
+        seed_queue, idle_until_at: For those who show the crawl: where its seeds come from, and when (wall clock) it ends if
+            none come.
     """
 
     redis_key: str | None = None
     redis_batch_size: int | None = None
     redis_encoding: str | None = None
     max_idle_time: float | None = None
+    seed_queue = ""
+    idle_until_at: float | None = None
+    _said = ""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
@@ -86,39 +92,71 @@ class QueueMixin(_Base):
             client=where.client(), key=self.redis_key or "", lease_s=control.config.lease_s
         )
         control.entry_stored = queue.stored
+        self.seed_queue = queue.key
+        news = asyncio.Event()
+        if control.shared is not None:
+            control.shared.watch_queue(queue.key, queue.taker, news.set)
         self.logger.info("Reading seeds from %s", queue.key)
         try:
-            async for request in self._seeds(control, queue):
+            async for request in self._seeds(control, queue, news):
                 yield request
         finally:
             control.entry_stored = None
+            self.seed_queue, self.idle_until_at = "", None
+            if control.shared is not None:
+                control.shared.watch_no_more(queue.key)
             await queue.close()
 
-    async def _seeds(self, control: Control, queue: SeedQueue) -> AsyncIterator[Request]:
+    async def _seeds(
+        self, control: Control, queue: SeedQueue, news: asyncio.Event
+    ) -> AsyncIterator[Request]:
         idle_since = time.monotonic()
-        said = ""
         while True:
-            wanted = min(self.redis_batch_size or BATCH, control.room_for_seeds())
-            try:
-                taken = await queue.take(wanted)
-            except StoreBroken:
-                raise
-            except StoreError as error:
-                if str(error) != said:
-                    said = str(error)
-                    self.logger.warning("Seeds wait: %s", error)
-                await asyncio.sleep(IDLE_S)
-                continue
-            said = ""
+            taken = await self._take(control, queue)
             for entry, data in taken:
                 for request in self._requests(queue, entry, data):
                     yield request
-            if taken or queue.left or control.everywhere or control.ledger.leases:
-                idle_since = time.monotonic()
-            elif self.max_idle_time and time.monotonic() - idle_since >= self.max_idle_time:
-                return
-            if not taken:
-                await asyncio.sleep(IDLE_S)
+            idle_since = time.monotonic() if taken else idle_since
+            while not taken:
+                now = time.monotonic()
+                if queue.left or control.everywhere or control.ledger.leases:
+                    idle_since = now
+                if self.max_idle_time:
+                    left_s = idle_since + self.max_idle_time - now
+                    self.idle_until_at = time.time() + left_s
+                    if left_s <= 0:
+                        return
+                if await self._has_news(control, queue, news):
+                    break
+
+    async def _take(self, control: Control, queue: SeedQueue) -> list[tuple[int, bytes]]:
+        """Some entries; none where there are none, or Redis does not answer now."""
+        try:
+            taken = await queue.take(min(self.redis_batch_size or BATCH, control.room_for_seeds()))
+        except StoreBroken:
+            raise
+        except StoreError as error:
+            if str(error) != self._said:
+                self._said = str(error)
+                self.logger.warning("Seeds wait: %s", error)
+            return []
+        self._said = ""
+        return taken
+
+    async def _has_news(self, control: Control, queue: SeedQueue, news: asyncio.Event) -> bool:
+        """Rest a second, or until there are seeds. Is it worth asking the queue?
+
+        A worker of a shared frontier speaks to Redis once a second as it is, and hears of the queue then.
+        """
+        if control.shared is None or queue.unsettled or queue.left or self._said:
+            await asyncio.sleep(IDLE_S)
+            return True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(IDLE_S):
+                await news.wait()
+        came = news.is_set()
+        news.clear()
+        return came or queue.unsettled
 
     def _requests(self, queue: SeedQueue, entry: int, data: bytes) -> list[Request]:
         try:

@@ -95,6 +95,10 @@ class ControlView:
             in_flight=self.in_flight(),
             disk=self._folder,
         )
+        spider = control.engine.spider
+        gauges.source = getattr(spider, "seed_queue", "")
+        gauges.waits_for_seeds = bool(gauges.source)
+        gauges.idle_until_at = getattr(spider, "idle_until_at", None)
         if gauges.stopping:
             self.stop_asked_at = self.stop_asked_at or now_at
             gauges.stop_within_s = max(0.0, self.stop_asked_at + self._drain_s - now_at)

@@ -8,7 +8,7 @@ from scrapy.utils.defer import deferred_f_from_coro_f
 
 from extensions.deadletterpost import CLAIM_FACT, DeadLetterPost, PostHooks
 from extensions.stores.deadletters import DeadLetterFile
-from tests.stores.test_deadletters import letter
+from tests.stores.test_deadletter_contract import letter
 
 
 class MemoryOutbox:
@@ -39,7 +39,7 @@ class Owner:
         self.revived = []
         self.facts = {}
         self.post = DeadLetterPost(
-            file=DeadLetterFile(path),
+            place=DeadLetterFile(path),
             store=self.store,
             hooks=PostHooks(self.facts.__setitem__, self.revived.extend),
             job="j",

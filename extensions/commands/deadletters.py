@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import shlex
 import subprocess
 import sys
@@ -12,16 +11,18 @@ from typing import TYPE_CHECKING, Any
 from scrapy.commands import ScrapyCommand
 from scrapy.utils.conf import arglist_to_dict
 
-from ..config import BadSetting, Config
+from ..config import REDIS_SCHEMES, BadSetting, Config
+from ..letterplaces import places
 from ..policy.redact import redact_url
+from ..stores.deadletter_db import DeadLetterError
 from ..stores.deadletter_filters import LetterFilter, age_s
-from ..stores.deadletter_rows import path_for
-from ..stores.deadletters import DeadLetterError, DeadLetterFile
 from . import deadletter_text as text
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
+
+    from ..stores.deadletter_store import DeadLetters
 
 _ACTIONS = ("list", "show", "replay", "export", "purge")
 _CMDLINE_PRIORITY = 40
@@ -65,6 +66,11 @@ class Command(ScrapyCommand):
         group.add_argument("--older-than", metavar="AGE", help="failed last before 2h, 3d ...")
         group.add_argument("--newer-than", metavar="AGE", help="failed last within 2h, 3d ...")
         group = parser.add_argument_group("Output and effect")
+        group.add_argument(
+            "--redis", metavar="URL", nargs="?", const="redis",
+            help="those that workers share in Redis: at this URL, or where REDIS_URL says; "
+            "this needs not be said where the settings say it",
+        )  # fmt: skip
         group.add_argument("--json", action="store_true", help="list, show: a JSON array")
         group.add_argument("--limit", type=int, help="list: at most so many lines (default 50)")
         group.add_argument("--offset", type=int, default=0, help="list: leave out the first")
@@ -96,30 +102,25 @@ class Command(ScrapyCommand):
             raise Refused("show needs the number of a dead letter; list gives them")
         if action == "purge" and where == LetterFilter() and not opts.all:
             raise Refused("purge without a filter deletes everything: say --all if that is meant")
-        files = self._files(where.spider)
+        files = self._places(where.spider, opts.redis)
         if where.ids and len(files) > 1:
             files = _the_one(files, where)
         getattr(self, f"_{action}")(files, where, opts)
 
-    def _files(self, spider: str | None) -> list[DeadLetterFile]:
+    def _places(self, spider: str | None, redis: str | None) -> list[DeadLetters]:
         assert self.settings is not None
+        if redis is not None and redis != "redis" and not redis.startswith(REDIS_SCHEMES):
+            raise Refused("--redis wants a redis:// URL as its value (or stands at the end)")
         try:
-            target = Config.from_settings(self.settings).dead_letters
+            config = Config.from_settings(self.settings)
+            return places(self.settings, config, spider=spider, redis=redis)
         except BadSetting as error:
             raise Refused(str(error)) from None
-        if target is None:
-            raise Refused("SLUICE_DEAD_LETTERS is empty: there is no dead-letter file")
-        if spider is not None:
-            paths = [path] if (path := path_for(target, spider)).exists() else []
-        else:
-            pattern = str(path_for(glob.escape(target), "*"))
-            paths = [Path(path) for path in sorted(glob.glob(pattern))]  # noqa: PTH207
-        return [DeadLetterFile(path) for path in paths]
 
     # -- one method an action
 
     def _list(
-        self, files: list[DeadLetterFile], where: LetterFilter, opts: argparse.Namespace
+        self, files: list[DeadLetters], where: LetterFilter, opts: argparse.Namespace
     ) -> None:
         limit = opts.limit if opts.limit is not None else None if opts.json else 50
         total = 0
@@ -141,7 +142,7 @@ class Command(ScrapyCommand):
             print(f"... and {left:,} more (--limit, --offset)")
 
     def _show(
-        self, files: list[DeadLetterFile], where: LetterFilter, opts: argparse.Namespace
+        self, files: list[DeadLetters], where: LetterFilter, opts: argparse.Namespace
     ) -> None:
         rows = [row for file in files for row in _all(file, where)]
         if missing := set(where.ids) - {row.id for row in rows}:
@@ -153,7 +154,7 @@ class Command(ScrapyCommand):
                 text.print_record(row)
 
     def _export(
-        self, files: list[DeadLetterFile], where: LetterFilter, opts: argparse.Namespace
+        self, files: list[DeadLetters], where: LetterFilter, opts: argparse.Namespace
     ) -> None:
         rows = (row for file in files for row in _all(file, where))
         if opts.output is None:
@@ -168,9 +169,7 @@ class Command(ScrapyCommand):
             raise Refused(f"{opts.output}: {error.strerror}") from None
         print(f"{count:,} dead letters written to {opts.output}")
 
-    def _purge(
-        self, files: list[DeadLetterFile], where: LetterFilter, _: argparse.Namespace
-    ) -> None:
+    def _purge(self, files: list[DeadLetters], where: LetterFilter, _: argparse.Namespace) -> None:
         count = 0
         for file in files:
             with file:
@@ -178,7 +177,7 @@ class Command(ScrapyCommand):
         print(f"{count:,} dead letters deleted")
 
     def _replay(
-        self, files: list[DeadLetterFile], where: LetterFilter, opts: argparse.Namespace
+        self, files: list[DeadLetters], where: LetterFilter, opts: argparse.Namespace
     ) -> None:
         extra = _arguments(opts.spargs)
         requested = 0
@@ -201,10 +200,10 @@ class Command(ScrapyCommand):
         if not requested:
             print("nothing to replay")
         for spider, arguments in to_run:
-            code = self._crawl(spider, {**text.arguments(arguments), **extra})
+            code = self._crawl(spider, {**text.arguments(arguments), **extra}, opts.redis)
             self.exitcode = self.exitcode or code
 
-    def _crawl(self, spider: str, arguments: dict[str, str]) -> int:
+    def _crawl(self, spider: str, arguments: dict[str, str], redis: str | None) -> int:
         """Run *spider* for its requested rows alone, as anybody could on a command line."""
         assert self.settings is not None
         given = {
@@ -214,18 +213,26 @@ class Command(ScrapyCommand):
         }
         # A job of its own: the project's JOBDIR may hold other work that is not meant now.
         given = {"JOBDIR": "", **given, "SLUICE_REPLAY_ONLY": "True"}
+        if redis is not None:
+            given["SLUICE_DEAD_LETTERS"] = redis
         words = ["crawl", spider]
         for name, value in arguments.items():
             words += ["-a", f"{name}={value}"]
         for name, value in given.items():
             words += ["-s", f"{name}={value}"]
-        print("scrapy", shlex.join(map(redact_url, words)), flush=True)
+        print("scrapy", shlex.join(map(_shown, words)), flush=True)
         process = subprocess.Popen([sys.executable, "-m", "scrapy", *words])  # noqa: S603
         while True:
             try:
                 return process.wait()
             except KeyboardInterrupt:
                 continue  # the crawl got it too, and ends in its own way
+
+
+def _shown(word: str) -> str:
+    """*word* of a command line, without credentials."""
+    name, sign, _ = word.partition("=")
+    return f"{name}=..." if sign and name == "REDIS_PARAMS" else redact_url(word)
 
 
 def _filter_of(words: list[str], opts: argparse.Namespace) -> LetterFilter:
@@ -251,7 +258,7 @@ def _filter_of(words: list[str], opts: argparse.Namespace) -> LetterFilter:
     )
 
 
-def _the_one(files: list[DeadLetterFile], where: LetterFilter) -> list[DeadLetterFile]:
+def _the_one(files: list[DeadLetters], where: LetterFilter) -> list[DeadLetters]:
     """The file that the numbers are of; numbers count in each file."""
     holding = []
     for file in files:
@@ -259,12 +266,12 @@ def _the_one(files: list[DeadLetterFile], where: LetterFilter) -> list[DeadLette
             if file.count(LetterFilter(ids=where.ids)):
                 holding.append(file)
     if len(holding) > 1:
-        names = ", ".join(str(file.path) for file in holding)
-        raise Refused(f"the numbers are in several files ({names}): add --spider")
+        names = ", ".join(file.place for file in holding)
+        raise Refused(f"the numbers are in several places ({names}): add --spider")
     return holding
 
 
-def _all(file: DeadLetterFile, where: LetterFilter) -> Iterator[Any]:
+def _all(file: DeadLetters, where: LetterFilter) -> Iterator[Any]:
     with file:
         yield from file.rows(where, newest_first=False)
 

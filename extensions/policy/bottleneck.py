@@ -197,6 +197,7 @@ def _seeds_slow(r: Readings) -> bool:
         and r.gate_open
         and r.pending < max(min(r.pending_low, r.max_in_flight), 1)
         and r.seed_wait_share > 0.5
+        and not _idle(r)
     )
 
 

@@ -32,6 +32,11 @@ class DeadLetterDatabase:
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
 
+    @property
+    def place(self) -> str:
+        """Where it is, for messages."""
+        return str(self.path)
+
     def open(self, *, create: bool = True) -> Self:
         """Open it, readable for its owner only.
 

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .deadletter_rows import Row
 
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
 
@@ -74,6 +78,23 @@ class LetterFilter:
         if self.newer_than_s is not None:
             must("last_at >= ?", now_at - self.newer_than_s)
         return " AND ".join(terms) or "1", values
+
+    def lets_through(self, row: Row, now_at: float) -> bool:
+        """The same, for a store without a query language."""
+        domain = None if self.domain is None else self.domain.lower()
+        return (
+            (not self.ids or row.id in self.ids)
+            and all(
+                value is None or getattr(row, column) == value
+                for column in ("spider", "kind", "state")
+                for value in (getattr(self, column),)
+            )
+            and (domain is None or row.domain == domain or row.domain.endswith("." + domain))
+            and (self.reason is None or self.reason.lower() in row.reason.lower())
+            and (self.url is None or self.url in row.url)
+            and (self.older_than_s is None or row.last_at < now_at - self.older_than_s)
+            and (self.newer_than_s is None or row.last_at >= now_at - self.newer_than_s)
+        )
 
 
 EVERYTHING = LetterFilter()

@@ -13,7 +13,6 @@ makes them in a thread.
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +28,7 @@ from .deadletter_rows import (
     arguments_text,
     settled,
 )
-from .joblock import Holder
+from .deadletter_runs import HEARTBEAT_S, alive, holder_text
 
 if TYPE_CHECKING:
     import sqlite3
@@ -49,8 +48,6 @@ __all__ = [
 ]
 
 _KEEP_UIDS_S = 90 * 86400.0
-_HEARTBEAT_S = 60.0
-_SILENT_S = 600.0  # a run on another host, unheard of for so long, is dead
 _FIELDS = (
     "id, spider, kind, key, url, domain, reason, detail, attempts, status, exception, "
     "first_at, last_at, replays, state, arguments, payload"
@@ -98,7 +95,7 @@ class DeadLetterFile(DeadLetterDatabase):
         now_at = time.time()
         with self._writing() as db:
             text = arguments_text(arguments)
-            holder = _holder_text(Holder.myself(spider))
+            holder = holder_text(spider)
             cursor = db.execute(
                 "INSERT INTO runs (job, spider, arguments, folder, holder, started_at, seen_at) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -272,7 +269,7 @@ class DeadLetterFile(DeadLetterDatabase):
                 "WHERE spider = ? AND arguments = ? AND ended_at IS NULL",
                 (spider, arguments),
             )
-            return any(_alive(holder, seen_at) for holder, seen_at in runs.fetchall())
+            return any(alive(holder, seen_at) for holder, seen_at in runs.fetchall())
 
     # -- inside
 
@@ -321,7 +318,7 @@ class DeadLetterFile(DeadLetterDatabase):
         ).fetchall()
         return any(
             (folder is not None and Path(folder).exists())
-            or (ended_at is None and _alive(holder, seen_at))
+            or (ended_at is None and alive(holder, seen_at))
             for folder, holder, seen_at, ended_at in runs
         )
 
@@ -329,7 +326,7 @@ class DeadLetterFile(DeadLetterDatabase):
         """Say now and then that this run is alive: another host cannot ask the kernel."""
         if self._run is None:
             raise DeadLetterError(f"{self.path}: no run was opened")
-        if time.monotonic() - self._beat_at > _HEARTBEAT_S:
+        if time.monotonic() - self._beat_at > HEARTBEAT_S:
             db.execute("UPDATE runs SET seen_at = ? WHERE id = ?", (time.time(), self._run))
             self._beat_at = time.monotonic()
 
@@ -344,19 +341,3 @@ class DeadLetterFile(DeadLetterDatabase):
                 "(SELECT job FROM letters WHERE job IS NOT NULL)"
             )
         self.recover()
-
-
-def _holder_text(holder: Holder) -> str:
-    return json.dumps(
-        {"pid": holder.pid, "host": holder.host, "since_at": holder.since_at, "born": holder.born}
-    )
-
-
-def _alive(holder: str, seen_at: float) -> bool:
-    try:
-        process = Holder(**json.loads(holder))
-    except (ValueError, TypeError):
-        return False
-    if process.host != Holder.myself().host:
-        return time.time() - seen_at < _SILENT_S
-    return process.may_live()

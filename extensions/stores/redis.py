@@ -530,6 +530,9 @@ class RedisJobStore:
         out.append(len(wanted))
         for domain, rows in wanted.items():
             out += (domain, rows)
+        out.append(len(self.wishes.watch))
+        for key, taker in self.wishes.watch.items():
+            out += (key, taker)
         return out
 
     def _take_verdicts(self, parcel: Parcel, reply: Any) -> None:
@@ -575,7 +578,7 @@ class RedisJobStore:
         self._contact_since = min(self._contact_since, self._answered_due)
 
     def _take_fetched(self, reply: Any) -> None:
-        _, _, totals, rows, lines, crashed = reply
+        _, _, totals, rows, lines, crashed, watched = reply
         numbers = [_text(part) for part in totals]
         self.totals = Totals(
             rows=int(numbers[1]),
@@ -608,6 +611,9 @@ class RedisJobStore:
                 row.state = self._hand[row.id] = State.LEASED
             self._crashed += found
             self.events.crashed(found)
+        # A key that came to be watched while the answer was under way comes last, and waits for the next.
+        for key, number in zip(list(self.wishes.watch), watched, strict=False):
+            self.events.watched(key, int(number))
 
     def _backlog(self, domain: str) -> DomainBacklog:
         rows = self._shelf.peek(domain)

@@ -60,8 +60,10 @@ class Scripts:
     async def load(self) -> None:
         """Have the server keep them."""
         try:
+            pipeline = self._client.pipeline(transaction=False)
             for text in self._texts.values():
-                await self._client.script_load(text)
+                pipeline.script_load(text)
+            await pipeline.execute()
         except (errors.RedisError, OSError, TimeoutError) as error:
             raise judge(error) from error
 

@@ -32,7 +32,7 @@ class SeedQueue:
         self.left = 0  # entries in the queue, as of the last answer
         self._client = client
         self._lease_ms = int(lease_s * 1000)
-        self._taker = uuid.uuid4().hex
+        self.taker = uuid.uuid4().hex
         self._known = 0
         self._stored: dict[int, None] = {}
         self._poison: dict[int, str] = {}
@@ -71,7 +71,7 @@ class SeedQueue:
 
     async def _run(self, wanted: int, lease_ms: int) -> list[tuple[int, bytes]]:
         stored, poison = dict(self._stored), dict(self._poison)
-        arguments: list[Any] = [self._taker, lease_ms, wanted, self._known]
+        arguments: list[Any] = [self.taker, lease_ms, wanted, self._known]
         arguments += [len(stored), *stored, len(poison)]
         for entry, why in poison.items():
             arguments += (entry, why)

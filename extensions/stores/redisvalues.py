@@ -76,6 +76,7 @@ class Events:
         backlog: Rows of a domain were fetched: `refill` gives them.
         crashed: These were in flight at too many deaths.
         learned: What another worker's governor knew of a domain that is this worker's now.
+        watched: The number of a key of `Wishes.watch` changed, or is over 0 where it is a queue.
     """
 
     arrived: Callable[[list[int]], None] = lambda _: None
@@ -84,6 +85,7 @@ class Events:
     backlog: Callable[[DomainBacklog], None] = lambda _: None
     crashed: Callable[[list[StoredRequest]], None] = lambda _: None
     learned: Callable[[str, str], None] = lambda _domain, _text: None
+    watched: Callable[[str, int], None] = lambda _key, _number: None
 
 
 @dataclass(slots=True)
@@ -95,6 +97,7 @@ class Wishes:
         release: Domains to give up.
         learned: What its governors know of domains, as JSON text.
         memory: Whether to ask how full the server is.
+        watch: Keys to look at, with the taker that uses each as a queue of seeds ('' for dead letters).
         due_by: Delayed rows up to this time are due; None: by Redis's own clock.
     """
 
@@ -104,3 +107,4 @@ class Wishes:
     due_by: float | None = None
     due_limit: int = DUE_AT_ONCE
     memory: bool = True
+    watch: dict[str, str] = field(default_factory=dict)

@@ -133,7 +133,13 @@ CASES = {
     Code.SEEDS_SLOW: {"seeds_done": False, "pending": 1, "pending_low": 9, "seed_wait_share": 0.6},
     Code.STARTING: {"pages": 0, "robots_domains": 4, "domains": 13},
     Code.SPEEDING_UP: {"blocked": blocked(none=40), "growing": 20, "domains": 40},
-    Code.IDLE: {"pending": 0, "waits_for_seeds": True, "source": "pages:start_urls"},
+    Code.IDLE: {
+        "pending": 0,
+        "waits_for_seeds": True,
+        "source": "pages:start_urls",
+        "seeds_done": False,
+        "seed_wait_share": 1.0,
+    },
     Code.MIXED: {"blocked": blocked(pace=12, hold=9, none=8)},
 }
 

@@ -62,6 +62,7 @@ def test_redis_is_away_for_20_seconds_and_comes_back_with_its_data(tmp_path):
         said = "".join(worker.text() for worker in two)
         assert "Redis does not answer" in said
         assert "Redis works again after" in said
+        assert "'sluice/bottleneck_seconds/store_unreachable': 1" in said  # 10 to 19 s
 
 
 def test_redis_comes_back_empty_and_the_crawl_says_so(tmp_path):

@@ -2,11 +2,13 @@
 -- ARGV: worker, number, lease (ms), workers a domain, may it bury the dead? crashes that are too many,
 --       domains to claim, rows for a domain that says nothing else, rows in all,
 --       due by (s; '' for this server's own time), rows that may come due, say how full the server is?
---       n, n * (domain to release), n, n * (domain, what its governor knows), n, n * (domain, rows wanted)
+--       n, n * (domain to release), n, n * (domain, what its governor knows), n, n * (domain, rows wanted),
+--       n, n * (key to watch, the taker that uses it as a queue of seeds; '' for dead letters)
 -- Returns: status, what, { time (ms), rows, delayed, held, seen, domains to claim, domains, workers, hungry, next due, reclaimed,
 --          bytes used, most bytes, policy },
 --          flat id, row ..., flat domain, rows left in its line, what a governor knew of it ('' where it is not new) ...,
---          flat id, row ... of crashed ones
+--          flat id, row ... of crashed ones,
+--          a number for each watched key: entries in the queue and takers that fell silent; times that a replay was requested
 
 local w, number, lease_ms, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local may_reclaim, max_crashes = ARGV[5] == '1', tonumber(ARGV[6])
@@ -17,7 +19,7 @@ local at = 12
 local function take() at = at + 1; return ARGV[at] end
 
 local state, what = standing(w)
-if state ~= 'ok' then return { state, what, {}, {}, {}, {} } end
+if state ~= 'ok' then return { state, what, {}, {}, {}, {}, {} } end
 local now = now_ms()
 call('ZADD', WORKERS, now + lease_ms, w)
 
@@ -44,6 +46,22 @@ for _ = 1, tonumber(take()) do
   local domain, n = take(), tonumber(take())
   wants[domain] = n
   order[#order + 1] = domain
+end
+
+local watched = {}
+for i = 1, tonumber(take()) do
+  local key, taker = take(), take()
+  local kind, n = call('TYPE', key)['ok'], 0
+  if taker == '' then
+    n = kind == 'hash' and call('HGET', key, 'requests') or 0
+  else
+    local takers = key .. ':takers'
+    if kind == 'list' then n = call('LLEN', key) elseif kind == 'set' then n = call('SCARD', key)
+    elseif kind == 'zset' then n = call('ZCARD', key) elseif kind ~= 'none' then n = 1 end
+    call('ZADD', takers, 'XX', now + lease_ms, taker)
+    n = n + call('ZCOUNT', takers, '-inf', '(' .. now)
+  end
+  watched[i] = tostring(n)
 end
 
 local fresh, got, offset = {}, 0, 0
@@ -137,4 +155,4 @@ local totals = {
   string.match(memory, 'used_memory:(%d+)') or '', string.match(memory, 'maxmemory:(%d+)') or '',
   string.match(memory, 'maxmemory_policy:([%w-]+)') or '',
 }
-return { 'ok', '', totals, rows, lines, crashed }
+return { 'ok', '', totals, rows, lines, crashed, watched }

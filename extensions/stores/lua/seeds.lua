@@ -72,4 +72,5 @@ end
 if kind == 'list' then left = call('LLEN', queue)
 elseif kind == 'set' then left = call('SCARD', queue)
 elseif kind == 'zset' then left = call('ZCARD', queue) end
+if call('EXISTS', mine) == 0 then call('ZREM', TAKERS, taker) end
 return { out, left }

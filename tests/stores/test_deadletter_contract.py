@@ -1,4 +1,4 @@
-"""One thing is one row, one row is replayed by one job, and a crash loses neither."""
+"""One thing is one row, one row is replayed by one job, and a crash loses neither: in a file and in Redis."""
 
 import json
 import sqlite3
@@ -9,15 +9,13 @@ import time
 from pathlib import Path
 
 import pytest
+from redis import Redis
 
 from extensions.stores.base import DeadLetter
-from extensions.stores.deadletter_filters import LetterFilter, age_s
-from extensions.stores.deadletters import (
-    DeadLetterError,
-    DeadLetterFile,
-    arguments_text,
-    settled,
-)
+from extensions.stores.deadletter_filters import LetterFilter
+from extensions.stores.deadletters import DeadLetterFile, arguments_text, settled
+from extensions.stores.redisletters import RedisDeadLetters
+from tests.valkey import valkey
 
 
 def letter(number, **fields):
@@ -40,17 +38,71 @@ def letter(number, **fields):
     return DeadLetter(**(values | fields))
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "deadletters" / "shop.sqlite"
+class Files:
+    """Dead letters in a file."""
+
+    def __init__(self, folder):
+        self.path = folder / "deadletters" / "shop.sqlite"
+        self.made = f"DeadLetterFile({str(self.path)!r})"
+
+    def one(self):
+        return DeadLetterFile(self.path)
+
+    def make_dead(self, file):
+        connection = sqlite3.connect(self.path)
+        [holder] = connection.execute("SELECT holder FROM runs WHERE id = ?", (file._run,))
+        holder = json.dumps(json.loads(holder[0]) | {"born": "another process"})
+        connection.execute("UPDATE runs SET holder = ? WHERE id = ?", (holder, file._run))
+        connection.commit()
+        connection.close()
+        file._connection.close()
+        file._connection = None
+
+
+class InRedis:
+    """Dead letters in a real Valkey."""
+
+    def __init__(self, server):
+        self.server = server
+        self.made = (
+            f"RedisDeadLetters(client=Redis(port={server.port}), key='shop:deadletters', place='p')"
+        )
+
+    def one(self):
+        client = Redis(port=self.server.port)
+        return RedisDeadLetters(client=client, key="shop:deadletters", place="p")
+
+    def make_dead(self, file):
+        key = "shop:deadletters:runs"
+        run = json.loads(self.server.client.hget(key, file._run))
+        run["holder"] = json.dumps(json.loads(run["holder"]) | {"born": "another process"})
+        self.server.client.hset(key, file._run, json.dumps(run))
+        file._run = None
+        file._client.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with valkey(tmp_path_factory.mktemp("valkey")) as running:
+        yield running
+
+
+@pytest.fixture(params=["file", "redis"])
+def place(request, tmp_path):
+    if request.param == "file":
+        yield Files(tmp_path)
+    else:
+        server = request.getfixturevalue("server")
+        server.client.flushall()
+        yield InRedis(server)
 
 
 @pytest.fixture
-def open_file(path):
+def open_file(place):
     files = []
 
     def make(job="j1", **run):
-        file = DeadLetterFile(path).open()
+        file = place.one().open()
         files.append(file)
         if job is not None:
             file.open_run(job=job, spider="shop", arguments=run.pop("arguments", {}), **run)
@@ -63,20 +115,6 @@ def open_file(path):
 
 def states(file):
     return {row.url.rpartition("/")[2]: row.state for row in file.rows(newest_first=False)}
-
-
-def die(file):
-    """What a kill leaves: the run is not ended, and its process is not there any more."""
-    connection = sqlite3.connect(file.path)
-    holder = json.loads(
-        connection.execute("SELECT holder FROM runs WHERE id = ?", (file._run,)).fetchone()[0]
-    )
-    holder["born"] = "another process"
-    connection.execute("UPDATE runs SET holder = ? WHERE id = ?", (json.dumps(holder), file._run))
-    connection.commit()
-    connection.close()
-    file._connection.close()
-    file._connection = None
 
 
 def test_letters_are_kept_with_all_their_fields(open_file):
@@ -114,12 +152,6 @@ def test_the_same_thing_failing_in_another_run_updates_its_row(open_file):
     assert (row.first_at, row.last_at, row.replays) == (1001.0, 6000.0, 0)
 
 
-def test_only_its_owner_may_read_it(open_file, path):
-    open_file().put_many([letter(1)])
-    for file in path.parent.iterdir():
-        assert oct(file.stat().st_mode & 0o777) == "0o600", file
-
-
 def test_a_replay_that_ends_well_removes_the_row(open_file):
     file = open_file()
     file.put_many([letter(1), letter(2)])
@@ -152,14 +184,14 @@ def test_a_replay_fails_after_its_row_was_purged(open_file):
     assert [(row.key, row.replays) for row in file.rows()] == [("k2", 0)]
 
 
-def test_two_jobs_never_claim_the_same_row(open_file, path):
+def test_two_jobs_never_claim_the_same_row(open_file, place):
     file = open_file(job=None)
     file.put_many([letter(number) for number in range(300)])
     file.request_replay()
     got = []
 
     def work(job):
-        with DeadLetterFile(path) as mine:
+        with place.one() as mine:
             mine.open_run(job=job, spider="shop", arguments={})
             while rows := mine.claim(7).rows:
                 got.extend(row.id for row in rows)
@@ -173,7 +205,7 @@ def test_two_jobs_never_claim_the_same_row(open_file, path):
     assert sorted(got) == list(range(1, 301))
 
 
-def test_a_claim_takes_only_what_this_spider_was_made_for(open_file, path):
+def test_a_claim_takes_only_what_this_spider_was_made_for(open_file):
     open_file("a", arguments={"url": "1"}).put_many([letter(1)])
     file = open_file("b", arguments={"url": "2"})
     file.put_many([letter(2), letter(3, spider="blog")])
@@ -186,14 +218,16 @@ def test_a_claim_takes_only_what_this_spider_was_made_for(open_file, path):
     assert [row.key for row in file.claim(10).rows] == ["k2"]
 
 
-def test_what_a_durable_job_claimed_and_never_committed_is_requested_again(open_file, tmp_path):
+def test_what_a_durable_job_claimed_and_never_committed_is_requested_again(
+    open_file, place, tmp_path
+):
     file = open_file("j1", folder=tmp_path)
     file.put_many([letter(1), letter(2)])
     file.request_replay()
     first = file.claim(1)
     second = file.claim(1)
     assert second.number > first.number
-    die(file)
+    place.make_dead(file)
     other = open_file("j2")
     assert other.claim(10).rows == ()  # j1 can be resumed: its rows wait for it
     again = open_file("j1", folder=tmp_path, last_claim=first.number)
@@ -201,13 +235,13 @@ def test_what_a_durable_job_claimed_and_never_committed_is_requested_again(open_
     assert [row.key for row in again.claim(10).rows] == ["k2"]
 
 
-def test_a_job_that_cannot_be_resumed_gives_its_rows_back(open_file, tmp_path):
+def test_a_job_that_cannot_be_resumed_gives_its_rows_back(open_file, place, tmp_path):
     for folder in (None, tmp_path / "gone"):
         file = open_file(f"j {folder}", folder=folder)
         file.put_many([letter(1, uid=f"u {folder}")])
         file.request_replay()
         assert len(file.claim(10).rows) == 1
-        die(file)
+        place.make_dead(file)
         other = open_file("other")
         assert states(other) == {"1": "requested"}
         other.close()
@@ -291,69 +325,22 @@ def test_rows_come_in_pages_newest_first(open_file):
     assert [row.id for row in file.rows(limit=2, offset=1)] == [4, 3]
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("90s", 90), ("15m", 900), ("2h", 7200), ("1.5d", 129600), (" 1w ", 604800)],
-)
-def test_ages(text, seconds):
-    assert age_s(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "2", "h", "-2h", "2 hours", "٢h"])
-def test_what_is_no_age(text):
-    with pytest.raises(ValueError, match="give one such as"):
-        age_s(text)
-
-
-def test_a_file_of_a_newer_version_is_left_alone(open_file, path):
-    open_file(job=None).close()
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 9")
-    connection.close()
-    with pytest.raises(DeadLetterError, match="newer version"):
-        DeadLetterFile(path).open()
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [(b"not a database at all" * 99, "not a database"), (None, "no such file")],
-)
-def test_what_is_no_dead_letter_file(tmp_path, content, message):
-    path = tmp_path / "x.sqlite"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(DeadLetterError, match=message) as caught:
-        DeadLetterFile(path).open(create=False)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_database_of_something_else_is_left_alone(tmp_path):
-    connection = sqlite3.connect(tmp_path / "x.sqlite")
-    connection.execute("CREATE TABLE t (x)")
-    connection.close()
-    with pytest.raises(DeadLetterError, match="something else"):
-        DeadLetterFile(tmp_path / "x.sqlite").open()
-
-
-def test_secrets_among_arguments_are_not_kept():
-    given = {"url": "http://u:p@h/", "password": "p", "api_token": "p", "depth": 2, "_job": "p"}
-    assert json.loads(arguments_text(given)) == {"url": "http://h/", "depth": "2"}
-
-
-def test_a_killed_process_is_noticed(open_file, path):
+def test_a_killed_process_is_noticed(open_file, place):
     """A real process that claims and is killed with SIGKILL."""
     file = open_file(job=None)
     file.put_many([letter(1)])
     file.request_replay()
     code = (
-        "import sys, os, signal\n"
+        "import os, signal\n"
+        "from redis import Redis\n"
         "from extensions.stores.deadletters import DeadLetterFile\n"
-        "file = DeadLetterFile(sys.argv[1]).open()\n"
+        "from extensions.stores.redisletters import RedisDeadLetters\n"
+        f"file = {place.made}.open()\n"
         "file.open_run(job='killed', spider='shop', arguments={})\n"
         "assert len(file.claim(9).rows) == 1\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(path)], check=False, cwd=Path.cwd())
+    done = subprocess.run([sys.executable, "-c", code], check=False, cwd=Path.cwd())
     assert done.returncode == -9
     assert states(file) == {"1": "replaying"}
     assert file.recover() == 1
