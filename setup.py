@@ -14,9 +14,9 @@ from typing import Any
 from setuptools import find_packages, setup
 
 HERE = Path(__file__).resolve().parent
-VERSION = re.search(r'__version__ = "(.+)"', (HERE / "extensions/__init__.py").read_text("utf-8"))[
-    1
-]
+VERSION = re.search(
+    r'^VERSION = "(.+)"', (HERE / "extensions/version.py").read_text("utf-8"), re.MULTILINE
+)[1]
 DATA = ["*.lua", "*.css", "*.js", "*.html", "*.sql", "*.tmpl", "py.typed"]
 
 # What each part of Sluice needs beside Scrapy; the ranges stand in requirements.txt.
@@ -25,7 +25,7 @@ EXTRAS = {
     "redis": ("redis",),
     "databases": ("sqlalchemy", "psycopg"),
     "fast": ("aiohttp", "uvloop"),
-    "page": ("aiohttp", "prometheus-client"),
+    "page": ("prometheus-client",),
 }
 NEW_COMMANDS = ("deadletters", "fixture", "job")
 
@@ -74,7 +74,7 @@ def wheel(**options: Any) -> None:
 with tempfile.TemporaryDirectory() as scratch:
     # What a build leaves behind would put files that are gone into the next one.
     options = {"build": {"build_base": scratch}}
-    if "bdist_egg" in sys.argv:
+    if {"bdist_egg", "clean"} & set(sys.argv):  # scrapyd-deploy cleans first
         egg(options=options)
     else:
         # Its entry points lead nowhere from here: in this folder they would break `scrapy`.

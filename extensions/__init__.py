@@ -1,7 +1,8 @@
 """Sluice: the parts that keep a Scrapy crawl standing. ``Addon`` switches them all on."""
 
 from .addon import Addon
+from .version import VERSION
 
 __all__ = ["Addon", "__version__"]
 
-__version__ = "0.1.0"
+__version__ = VERSION

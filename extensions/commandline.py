@@ -28,6 +28,11 @@ def leaves_no_trace(words: Sequence[str] | None = None) -> bool:
     return _command(sys.orig_argv if words is None else words) in LOOKING_AROUND
 
 
+def run_by_scrapyd(words: Sequence[str] | None = None) -> bool:
+    """Is this process a job that Scrapyd started?"""
+    return "scrapyd.runner" in (sys.orig_argv if words is None else words)[:4]
+
+
 def _command(words: Sequence[str]) -> str | None:
     for at, word in enumerate(words):
         if Path(word).name in {"scrapy", "scrapy.exe"} and (at == 1 or words[at - 1] == "-m"):

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Self
 
+from .commandline import run_by_scrapyd
 from .policy.ending import fail_on
 from .policy.proxies import read_proxies
 from .policy.redact import redact_url
@@ -28,6 +29,9 @@ from .policy.bans import KNOWN_TITLES
 PREFIX = "SLUICE_"
 DEAD_LETTERS = "deadletters/%(spider)s.sqlite"
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
+
+RESULTS_UNDER_SCRAPYD = "results/%(spider)s/%(job)s.jsonl"
+"""Instead of the default: jobs of one spider run side by side there, and a file has one writer."""
 
 
 class BadSetting(ValueError):
@@ -205,7 +209,8 @@ class Config:
     results: tuple[str, ...] = setting(
         "results/%(spider)s.jsonl",
         _targets,
-        "Where items go: a `.jsonl` or `.sqlite` path, a database URL, or a list of them. Empty: nowhere.",
+        "Where items go: a `.jsonl` or `.sqlite` path, a database URL, or a list of them. Empty: nowhere. `%(job)s` is "
+        "the name of the folder JOBDIR. Scrapyd's jobs: `results/%(spider)s/%(job)s.jsonl`.",
     )
     results_table: str = setting(
         "results", _text, "Table for results in a database; may carry a schema (`crawl.results`)."
@@ -381,6 +386,8 @@ class Config:
             f.name: f.metadata["read"](name, settings.get(name, f.metadata["default"]))
             for name, f in known.items()
         }
+        if run_by_scrapyd() and settings.get("SLUICE_RESULTS") is None:
+            values["results"] = (RESULTS_UNDER_SCRAPYD,)
         if values["retry_cap_s"] < values["retry_base_s"]:
             raise BadSetting(
                 "SLUICE_RETRY_CAP_S", values["retry_cap_s"], "give at least SLUICE_RETRY_BASE_S"

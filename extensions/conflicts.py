@@ -118,17 +118,15 @@ def refuse_missing_packages(config: Config) -> None:
         BadSetting: names the setting and the package.
     """
     wants = {
-        "FRONTIER": (config.frontier, config.frontier != "local", ("redis",)),
-        "RESULTS": (config.results, any(map(is_database, config.results)), ("sqlalchemy",)),
-        "FAST_HANDLER": (True, config.fast_handler, ("aiohttp",)),
+        "FRONTIER": (config.frontier, config.frontier != "local", "redis"),
+        "RESULTS": (config.results, any(map(is_database, config.results)), "sqlalchemy"),
         "STATUS_PORT": (
             config.status_port,
             config.status_port is not None,
-            ("aiohttp", "prometheus_client"),
+            "prometheus_client",
         ),
     }
-    for name, (value, wanted, packages) in wants.items():
-        for package in packages if wanted else ():
-            if find_spec(package) is None:
-                install = package.replace("_", "-")
-                raise BadSetting(f"SLUICE_{name}", value, f"needs a package: pip install {install}")
+    for name, (value, wanted, package) in wants.items():
+        if wanted and find_spec(package) is None:
+            install = package.replace("_", "-")
+            raise BadSetting(f"SLUICE_{name}", value, f"needs a package: pip install {install}")

@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 
 from .book import LATENCY_BOUNDS_S, OTHER
 from .policy.bottleneck import Code
-from .statusdata import versions
+from .version import versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -35,6 +35,7 @@ FACT_ACCOUNT = "account"
 FACT_LEARNED = "learned"
 
 # Stats. `%s` stands for a reason, an outcome or a cause out of a bounded list.
+STAT_CODE_VERSION = "sluice/code_version"
 STAT_STATUS_URL = "sluice/status_url"
 STAT_COMPLETE = "sluice/complete"
 STAT_EXIT_CODE = "sluice/exit_code"

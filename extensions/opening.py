@@ -7,6 +7,8 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scrapy.utils.job import job_dir
+
 from . import names
 from .commandline import leaves_no_trace
 from .deadletterpost import POLL_S, WATCHED_POLL_S, DeadLetterPost, PostHooks
@@ -65,6 +67,12 @@ def job_id(ledger: Ledger) -> str:
     return job
 
 
+def run_name(control: Control, job: str) -> str:
+    """What `%(job)s` stands for: JOBDIR's folder, under Scrapyd the job's id; without JOBDIR each run is one of its own."""
+    folder = job_dir(control.crawler.settings)
+    return job if folder is None else Path(folder).absolute().name
+
+
 def _absolute(folder: str) -> str:
     return str(Path(folder).absolute())
 
@@ -118,7 +126,8 @@ async def open_writer(control: Control) -> ResultsWriter | None:
     job = job_id(ledger)
     name = control.spider.name
     try:
-        sinks = make_sinks(config.results, spider=name, job=job, table=config.results_table)
+        targets = [target.replace("%(job)s", run_name(control, job)) for target in config.results]
+        sinks = make_sinks(targets, spider=name, job=job, table=config.results_table)
     except ValueError as error:  # a word in SLUICE_RESULTS that names no sink
         raise SinkGone(str(error)) from error
     writer = ResultsWriter(

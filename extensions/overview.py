@@ -28,6 +28,7 @@ from .notify import Notifier
 from .policy.bottleneck import Code
 from .policy.ending import Ending, Exit, exit_code, fail_on
 from .sampler import Sampler
+from .version import code_version, versions
 from .view import ControlView
 
 if TYPE_CHECKING:
@@ -135,6 +136,9 @@ class Overview:
         control = self._found = self._find_control()
         if control is None:
             return
+        logger.info("%s", versions())
+        if (code := code_version()) is not None:
+            control.stats.set_value(names.STAT_CODE_VERSION, code)
         job = self._folder.name if self._folder is not None else ""
         sampler = self._sampler = Sampler(
             view=ControlView(

@@ -6,15 +6,13 @@ The rule it keeps: an answer costs the same however large the crawl is: counts, 
 from __future__ import annotations
 
 import heapq
-import importlib.metadata
 import math
-import platform
 import socket
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from .policy.bottleneck import LEVELS, Code
 from .policy.sentences import NAMES
+from .version import versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -137,19 +135,6 @@ def reasons_json(book: Book) -> list[dict[str, Any]]:
         }
         for name, reason in ranked
     ]
-
-
-@cache
-def versions() -> str:
-    """What runs here, for the foot of a page."""
-    names = (("Sluice", "sluice"), ("Scrapy", "scrapy"))
-    found = []
-    for shown, name in names:
-        try:
-            found.append(f"{shown} {importlib.metadata.version(name)}")
-        except importlib.metadata.PackageNotFoundError:
-            found.append(shown)
-    return ", ".join([*found, f"Python {platform.python_version()}"])
 
 
 def status_json(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import hmac
 import importlib.metadata
 import importlib.resources
@@ -201,6 +202,11 @@ class StatusPage:
                 )
             except OSError as error:
                 failed = error
+                continue
+            if not all(server.sockets):
+                # Another process took the port between this one's bind and listen, and uvloop tells so in this way only.
+                server.close()
+                failed = OSError(errno.EADDRINUSE, f"port {port} is taken")
                 continue
             if failed is not None:
                 logger.warning("Port %d is taken; the status page is on %d", self.port, port)

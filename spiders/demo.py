@@ -13,7 +13,7 @@ from scrapy import Request, Spider, signals
 
 from extensions.arguments import BadArgument, refuse_unknown
 from extensions.commandline import leaves_no_trace
-from extensions.trial import HostResult, TrialSite, report, scaled
+from extensions.trial import HostResult, report, scaled
 from project.items import Page
 
 if TYPE_CHECKING:
@@ -44,6 +44,9 @@ class DemoSpider(Spider):
     def __init__(self, name: str | None = None, *, scale: str = "1", **other: Any) -> None:
         super().__init__(name, **other)
         refuse_unknown(type(self), other)
+        # All spiders are loaded at once, and only this one needs a web server.
+        from extensions.trial.site import TrialSite  # noqa: PLC0415
+
         self._site = TrialSite(scaled(_share(scale)))
         self._results = [HostResult() for _ in self._site.hosts]
         self._began_s = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,10 +12,10 @@ from twisted.internet.threads import deferToThread
 
 from extensions.stores.joblock import holder_of
 from extensions.stores.sqlite import SqliteJobStore
+from tests.cases.tools import ListSpider
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.sites import Site
 
@@ -88,3 +89,14 @@ async def test_results_that_can_go_nowhere_end_it_too_and_free_the_job(
     assert done.reason == "sink_gone"
     assert site.stats().received == 0
     assert holder_of(tmp_path / "job" / "job.lock") is None
+
+
+@ensureDeferred
+async def test_a_results_file_can_be_named_after_the_job(crawl, site):
+    """After JOBDIR's folder; without one each run has a file of its own."""
+    pattern = {"SLUICE_RESULTS": "out/%(spider)s-%(job)s.jsonl"}
+    await crawl(ListSpider, {**pattern, "JOBDIR": "jobs/monday"}, urls=site.urls(1))
+    assert [path.name for path in Path("out").glob("*.jsonl")] == ["list-monday.jsonl"]
+    for _ in range(2):
+        await crawl(ListSpider, pattern, urls=site.urls(1))
+    assert len(list(Path("out").glob("list-*.jsonl"))) == 3

@@ -86,7 +86,6 @@ def test_what_cannot_work_is_refused_in_one_line(values, remedy):
         ({"SLUICE_FRONTIER": "redis"}, "redis"),
         ({"SLUICE_RESULTS": "postgresql://nobody@nowhere/db"}, "sqlalchemy"),
         ({"SLUICE_RESULTS": "a.jsonl,b.sqlite"}, "sqlalchemy"),
-        ({"SLUICE_FAST_HANDLER": True}, "aiohttp"),
         ({"SLUICE_STATUS_PORT": 0}, "prometheus_client"),
     ],
 )

@@ -8,7 +8,8 @@ import aiohttp
 import pytest
 from scrapy.utils.defer import deferred_f_from_coro_f
 
-from extensions.trial import HOSTS, HostResult, Seen, TrialHost, TrialSite, report, scaled
+from extensions.trial import HOSTS, HostResult, TrialHost, report, scaled
+from extensions.trial.site import Seen, TrialSite
 
 
 async def statuses(site: TrialSite, place: int, numbers) -> list[int]:

@@ -81,7 +81,7 @@ def check_target(target: str) -> None:
         return
     if Path(target).suffix.lower() not in _JSON_LINES | _SQLITE:
         raise ValueError(f"results to {target!r}: {_WHAT_WOULD_DO}")
-    _fill_in(target, "spider")
+    _fill_in(target.replace("%(job)s", "job"), "spider")
 
 
 def is_database(target: str) -> bool:
@@ -107,5 +107,7 @@ def _fill_in(text: str, spider: str) -> str:
     """Put the spider's name in, as one path component, whatever characters it has."""
     filled = text.replace("%(spider)s", re.sub(r"[/\\\0]", "_", spider))
     if (unknown := re.search(r"%\([^)]*\)\w?", filled)) and "://" not in filled:
-        raise ValueError(f"results to {text!r}: {unknown[0]} is not known, only %(spider)s is")
+        raise ValueError(
+            f"results to {text!r}: {unknown[0]} is not known, only %(spider)s and %(job)s are"
+        )
     return filled

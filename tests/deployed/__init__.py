@@ -1,0 +1,1 @@
+"""A real Scrapyd on loopback, and what was deployed to it."""
