@@ -93,7 +93,7 @@ def remove_shutdown_trigger(trigger: Any) -> None:
     if trigger is not None:
         from twisted.internet import reactor  # noqa: PLC0415
 
-        with contextlib.suppress(ValueError, KeyError):
+        with contextlib.suppress(ValueError, KeyError, DeprecationWarning):
             remove: Any = getattr(reactor, "removeSystemEventTrigger")  # noqa: B009 - zope.interface hides it from types
             remove(trigger)
 
