@@ -54,8 +54,11 @@ class Law:
     """Excess share of refusals that the score is built to see at once; more is never noise."""
     suspect: int = 3
     """Lone refusals ..."""
-    suspect_within: int = 120
-    """... among so many answers that start a test whether they are noise."""
+    suspect_within: int = 240
+    """... among so many answers, a share of over a hundredth, start a test whether they are noise.
+    Also how many answers a mean is taken over that must follow a host's changes."""
+    sure: float = 2.5
+    """Log-odds that end the test: wrong once in twelve times, and then it comes again."""
     apart: int = 6
     """Answers between two refusals: closer ones are one event."""
 

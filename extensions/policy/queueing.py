@@ -12,6 +12,7 @@ import math
 from .law import LAW, Law
 
 _LEAST_S = 1e-4
+_EXACT = 6.0  # the base is known well enough to this part of the rise that is looked for
 
 
 class Queue:
@@ -69,14 +70,15 @@ class Queue:
         self._variance += (scatter - self._variance) * n / (n + min(self._seen, law.suspect_within))
         error, doubt = self._doubt(n), self._doubt(self._seen)
         over = mean - self._base
-        if abs(over) <= error + doubt:  # as ever: know it better
+        rise = math.log(law.slow_ratio)
+        if -2.0 * (error + doubt) <= over <= error + doubt:  # as ever: know it better
             self._base += over * n / (self._seen + n)
-            self._seen = min(self._seen + n, law.suspect_within)
+            enough = max(law.max_window, self._variance * (_EXACT / rise) ** 2)
+            self._seen = min(self._seen + n, enough)
         elif alone:  # a host that became slower by itself
             self._base, self._seen = mean, float(n)
         elif over < 0.0:
             self._base += 0.5 * (over + error)
-        rise = math.log(law.slow_ratio)
         return mean - error - doubt < self._low(rise) + rise + math.log(law.quarter)
 
     def _low(self, rise: float) -> float:

