@@ -168,7 +168,7 @@ class Flusher:
         """Is all that the closing crawl waits for on proxies that answered nobody?"""
         proxies = self._control.proxies
         waited_s = now - (self._cut_due - self._control.config.stop_timeout_s)
-        return proxies is not None and waited_s >= DEAD_PROXIES_S and proxies.hopeless()
+        return proxies is not None and waited_s >= DEAD_PROXIES_S and proxies.hopeless(now)
 
     # -- one flush -----------------------------------------------------------------------------------------------------
 

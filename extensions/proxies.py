@@ -46,6 +46,8 @@ ASIDE_S = 0.05
 ASIDE_AT_ONCE = 32
 LINE_S = 1.0
 """How long after a change a line says how many are healthy: half a pool falls within a moment."""
+SILENT_S = 5.0
+"""A pool that has brought no answer for so long is not waited for when the crawl stops."""
 JAR = "sluice session "
 
 
@@ -391,12 +393,13 @@ class Proxies:
             return f"no healthy proxy: 0 of {len(self.pool)}"
         return f"all {self.pool.healthy} healthy proxies rest for it"
 
-    def hopeless(self) -> bool:
-        """Is all that is in flight on proxies of which none is known to be healthy?"""
-        leases = [lease for lease in self._control.ledger.leases.values() if lease.flying]
-        return bool(leases) and all(
-            lease.ride is not None and lease.ride.member.health is not Health.HEALTHY
-            for lease in leases
+    def hopeless(self, now: float) -> bool:
+        """Is all that is in flight on proxies that bring no answers: unhealthy ones, or any while all are silent?"""
+        rides = [lease.ride for lease in self._control.ledger.leases.values() if lease.flying]
+        silent = now - self.pool.answered_due >= SILENT_S
+        return bool(rides) and all(
+            ride is not None and (silent or ride.member.health is not Health.HEALTHY)
+            for ride in rides
         )
 
     def _note_health(self, now: float) -> None:

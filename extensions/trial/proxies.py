@@ -28,6 +28,7 @@ class Mood(enum.Enum):
     RESET = "reset"  # takes it, then resets
     HANG = "hang"  # takes it and says nothing
     BAN = "ban"  # the host's challenge page, with status 200
+    EMPTY = "empty"  # nothing, with status 200
     AUTH = "auth"  # 407
     BAD_GATEWAY = "bad_gateway"  # 502
     TOO_MANY = "too_many"  # 429 with Retry-After
@@ -177,6 +178,8 @@ class TrialProxy:
         if mood is Mood.TOO_MANY:
             more = f"Retry-After: {self.retry_after_s}\r\n"
             return _answer("429 Too Many Requests", more=more)
+        if mood is Mood.EMPTY:
+            return _answer("200 OK")
         if mood is Mood.BAN or host in self.bans:
             return _answer("200 OK", _WALL)
         return None

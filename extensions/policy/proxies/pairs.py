@@ -119,16 +119,22 @@ class Pairs:
         pair.bans += 1
         self.rest(place, now + rest_s * (0.9 + 0.2 * u))
 
-    def refused(self, place: int, now: float, *, wait_s: float | None) -> None:
-        """Too many requests: away for as long as it said, or a little while."""
+    def refused(self, place: int, now: float, *, wait_s: float | None) -> bool:
+        """Too many requests: away for as long as it said, or a little while.
+
+        Returns:
+            Whether this proxy alone is refused: it was before, and others were not.
+        """
         if self.resting >> place & 1:
             if wait_s is not None:
                 self.rest(place, now + wait_s)
-            return
+            return False
         pair = self.pair(place)
+        alone = pair.refusals > 0 and self.answered_due > pair.rest_due
         own_s = min(LAST_REFUSAL_S, FIRST_REFUSAL_S * 2.0 ** min(pair.refusals, 20))
         pair.refusals += 1
-        self.rest(place, now + (own_s if wait_s is None else wait_s))
+        self.rest(place, now + max(own_s, wait_s or 0.0))
+        return alone
 
     def got_nothing(self, place: int, now: float) -> None:
         """No answer of the domain's came through the proxy at *place*."""

@@ -85,6 +85,9 @@ class ProxyPool:
         ban_rest_s: A pair's first rest after a ban.
         u: Uniform draws from [0, 1).
         pair_governor: Makes the governor of a pair of the domain named; only asked with `LimitBy.PROXY`.
+
+    Attributes:
+        answered_due: When a proxy last brought an answer.
     """
 
     def __init__(
@@ -115,7 +118,7 @@ class ProxyPool:
         self._turn = 0
         self._try_due = math.inf  # while none is healthy: when some proxy is tried at the latest
         self._try_s = FIRST_TRY_S
-        self._answered_due = -math.inf
+        self.answered_due = -math.inf
 
     # -- the list ------------------------------------------------------------------------------------------------------
 
@@ -406,7 +409,7 @@ class ProxyPool:
         if member.passed(now, probe=ride.probe):
             self._rose(member, now)
         self._stand(member)
-        self._answered_due = now
+        self.answered_due = now
         if member.gone:
             return Charge.NOBODY
         return self._judge_pair(ride, news, now, wait_s)
@@ -421,9 +424,10 @@ class ProxyPool:
         if news is News.REFUSED:
             if self._limit_by is LimitBy.PROXY:
                 return Charge.PAIR  # its governor holds it
-            if self._limit_by is LimitBy.BOTH:
-                self._pairs(ride.domain).refused(place, now, wait_s=wait_s)
-            return Charge.TARGET
+            if self._limit_by is LimitBy.TARGET:
+                return Charge.TARGET
+            again = self._pairs(ride.domain).refused(place, now, wait_s=wait_s)
+            return Charge.PAIR if again else Charge.TARGET
         pairs = self._domains.get(ride.domain)
         if pairs is not None:
             pairs.answered(place, now)
@@ -435,7 +439,7 @@ class ProxyPool:
         pairs = self._pairs(ride.domain)
         if not member.gone:
             pairs.got_nothing(member.place, now)
-        answered = self._answered_due > ride.sent_due
+        answered = self.answered_due > ride.sent_due
         if (tries >= TRIES and answered) or self._is_targets(pairs, news, now):
             if ride.probe and member.health is Health.TRYING:
                 member.rest_again(now)
@@ -449,7 +453,7 @@ class ProxyPool:
         if pairs.row.bit_count() < min(WITNESSES, len(self)):
             return False
         silent_s = now - pairs.row_due
-        if self._answered_due > pairs.row_due:  # elsewhere: an answer of this domain ends the row
+        if self.answered_due > pairs.row_due:  # elsewhere: an answer of this domain ends the row
             return silent_s >= DOUBT_S
         return news is News.BAD_GATEWAY and silent_s >= LONG_DOUBT_S
 
