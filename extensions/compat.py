@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 from scrapy.utils.reactor import is_reactor_installed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Coroutine, Iterable
 
     from scrapy import Request
     from scrapy.core.downloader import Downloader
     from scrapy.core.engine import ExecutionEngine
+
+    _Call = Callable[..., Coroutine[Any, Any, Any]]
+    _Wrapper = Callable[[_Call], _Call]
 
 
 def wake(engine: ExecutionEngine, sentinel: Request) -> None:
@@ -117,6 +120,32 @@ def set_slot(downloader: Downloader, key: str, *, concurrency: int) -> None:
             "delay": 0.0,
             "jitter": 0.0,
         }
+
+
+def wrap_user_code(
+    engine: ExecutionEngine, *, spider: _Wrapper, call: _Wrapper, download: _Wrapper
+) -> None:
+    """Put wrappers around the calls through which Scrapy runs what users write.
+
+    Relies on: `call_spider_async` and `itemproc.process_item_async` of the scraper, `middleware.download_async` and
+    `handlers.download_request_async` of the downloader. What is missing is left as it is.
+
+    Args:
+        engine: Whose calls.
+        spider: Around callbacks and errbacks.
+        call: Around item pipelines, and around downloader middlewares.
+        download: Around download handlers.
+    """
+    scraper, downloader = engine.scraper, engine.downloader
+    for owner, name, wrap in (
+        (scraper, "call_spider_async", spider),
+        (getattr(scraper, "itemproc", None), "process_item_async", call),
+        (getattr(downloader, "middleware", None), "download_async", call),
+        (getattr(downloader, "handlers", None), "download_request_async", download),
+    ):
+        wrapped = getattr(owner, name, None)
+        if wrapped is not None:
+            setattr(owner, name, wrap(wrapped))
 
 
 def forget_slot(downloader: Downloader, key: str) -> None:

@@ -218,6 +218,11 @@ class Config:
     results_bound: int = setting(
         5000, _whole(1), "Results that may wait for a slow writer before fetching pauses."
     )
+    sink_patience_s: float = setting(
+        3600.0,
+        _number(1),
+        "A results sink that is down for so long closes the crawl (`sink_gone`); what it has not got is kept in JOBDIR.",
+    )
     dead_letters: str | None = setting(
         DEAD_LETTERS,
         _text_or_none,

@@ -37,6 +37,19 @@ def take_over_from_scrapy_redis(settings: BaseSettings) -> None:
             settings.set(name, stock, priority=settings.getpriority(name) or "addon")
 
 
+_FRACTIONS = {
+    "AUTOTHROTTLE_MAX_DELAY",
+    "AUTOTHROTTLE_START_DELAY",
+    "CLOSESPIDER_TIMEOUT",
+    "DNS_TIMEOUT",
+    "DOWNLOAD_DELAY",
+    "DOWNLOAD_DELAY_JITTER",
+    "DOWNLOAD_TIMEOUT",
+    "LOGSTATS_INTERVAL",
+}
+"""Seconds that Scrapy reads as fractions, though their defaults are whole."""
+
+
 def refuse_words(settings: BaseSettings) -> None:
     """Refuse words where Scrapy wants a number: it would end in a traceback, wherever it is first read.
 
@@ -47,10 +60,12 @@ def refuse_words(settings: BaseSettings) -> None:
         if type(default) not in {int, float} or name.endswith("_ENABLED"):
             continue
         value = settings.get(name)
+        read = float if type(default) is float or name in _FRACTIONS else int
         try:
-            float(default if value is None else value)
+            read(default if value is None else value)
         except (TypeError, ValueError):
-            raise BadSetting(name, value, f"give a number, for example {default}") from None
+            kind = "number" if read is float else "whole number"
+            raise BadSetting(name, value, f"give a {kind}, for example {default}") from None
 
 
 def refuse_conflicts(settings: BaseSettings) -> None:

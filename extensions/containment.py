@@ -2,7 +2,8 @@
 
 The rule it keeps: whatever user code raises ends the request or the item that it worked on, by name. Scrapy catches only
 `Exception`: a request whose callback raises `asyncio.CancelledError` (an awaited task was cancelled) would run for ever, and
-an item would be gone without a word. `KeyboardInterrupt` and `SystemExit` pass: they are meant for the process.
+an item would be gone without a word. `sys.exit()` in a callback, which would leave the loop without its threads and files
+being closed, asks for the end of the crawl as `CloseSpider` does. `KeyboardInterrupt` passes: it is meant for the process.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any
 
-from scrapy.exceptions import DownloadFailedError
+from scrapy.exceptions import CloseSpider, DownloadFailedError
+
+from . import compat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -26,42 +29,38 @@ class Escaped(Exception):
 
 def contained(error: BaseException) -> BaseException:
     """What to raise in the place of *error*: itself, unless it would escape from those who wait for the end."""
-    if isinstance(error, (Exception, KeyboardInterrupt, SystemExit)) or _is_cancelled_from_outside(
-        error
-    ):
+    if isinstance(error, (Exception, KeyboardInterrupt)) or _is_cancelled_from_outside(error):
         return error
     told = Escaped(f"raised {error!r}")
     told.__cause__ = error
     return told
 
 
+def _contained_in_spider(error: BaseException) -> BaseException:
+    """The same for callbacks and errbacks, which may ask for the end of the crawl."""
+    if not isinstance(error, SystemExit):
+        return contained(error)
+    told = CloseSpider("sys.exit")
+    told.__cause__ = error
+    return told
+
+
 def contain(engine: ExecutionEngine) -> None:
-    """Contain callbacks, errbacks, item pipelines, downloader middlewares and download handlers of *engine*.
-
-    Relies on: `call_spider_async` and `itemproc.process_item_async` of the scraper, `middleware.download_async` and
-    `handlers.download_request_async` of the downloader. What is missing is left as it is.
-    """
-    scraper, downloader = engine.scraper, engine.downloader
-    _replace(scraper, "call_spider_async", _contain_spider)
-    _replace(getattr(scraper, "itemproc", None), "process_item_async", _contain_call)
-    _replace(getattr(downloader, "middleware", None), "download_async", _contain_call)
-    _replace(getattr(downloader, "handlers", None), "download_request_async", _contain_download)
-
-
-def _replace(owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:
-    call = getattr(owner, name, None)
-    if call is not None:
-        setattr(owner, name, wrap(call))
+    """Contain callbacks, errbacks, item pipelines, downloader middlewares and download handlers of *engine*."""
+    compat.wrap_user_code(
+        engine, spider=_contain_spider, call=_contain_call, download=_contain_download
+    )
 
 
 def _contain_call(
     call: Callable[..., Coroutine[Any, Any, Any]],
+    told_as: Callable[[BaseException], BaseException] = contained,
 ) -> Callable[..., Coroutine[Any, Any, Any]]:
     async def contained_call(*arguments: Any) -> Any:
         try:
             return await call(*arguments)
         except BaseException as error:  # noqa: BLE001 - told as what it is
-            raise contained(error)  # noqa: B904 - it names its cause
+            raise told_as(error)  # noqa: B904 - it names its cause
 
     return contained_call
 
@@ -87,7 +86,7 @@ def _contain_spider(
     call: Callable[..., Coroutine[Any, Any, Any]],
 ) -> Callable[..., Coroutine[Any, Any, Any]]:
     """The output of callbacks is contained by `OutputCut`, which sees it after all middlewares; errbacks pass none."""
-    contained_call = _contain_call(call)
+    contained_call = _contain_call(call, _contained_in_spider)
 
     async def contained_spider(result: Any, request: Any) -> Any:
         output = await contained_call(result, request)
@@ -115,7 +114,7 @@ def contained_iterable(output: Iterable[Any]) -> Iterable[Any]:
         except StopIteration:
             return
         except BaseException as error:  # noqa: BLE001 - told as what it is
-            raise contained(error)  # noqa: B904
+            raise _contained_in_spider(error)  # noqa: B904
         yield value
 
 
@@ -127,7 +126,7 @@ async def contained_async(output: AsyncIterator[Any]) -> AsyncIterator[Any]:
         except StopAsyncIteration:
             return
         except BaseException as error:  # noqa: BLE001 - told as what it is
-            raise contained(error)  # noqa: B904
+            raise _contained_in_spider(error)  # noqa: B904
         yield value
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from scrapy import signals
 from scrapy.commands import BaseRunSpiderCommand
@@ -48,7 +49,10 @@ class TellsTheEnd(BaseRunSpiderCommand):
             return
         crawler = self._create_crawler(spidercls)
         self._watch(self.crawler_process.crawl(crawler, **opts.spargs))
-        self.crawler_process.start()
+        try:
+            self.crawler_process.start()
+        except SystemExit:
+            _leave()
         if self.exitcode == 0 and self.crawler_process.bootstrap_failed:
             self.exitcode = Exit.FAILED
         if self.exitcode == 0 and not self._was_told and _is_ours(crawler):
@@ -111,6 +115,21 @@ class TellsTheEnd(BaseRunSpiderCommand):
         logger.error("%s", error)
         if isinstance(get_scrapy_root_handler(), logging.NullHandler | None):
             sys.stderr.write(f"scrapy: {error}\n")
+
+
+def _leave() -> Never:
+    """End the process now, as a kill would: the loop is dead, and its threads would be waited for in vain.
+
+    Only what runs in a task of its own, as a coroutine does, gets past `containment`.
+    """
+    logger.error(
+        "A coroutine called sys.exit() and ended the process; raise scrapy.exceptions.CloseSpider instead. "
+        "With JOBDIR, run the crawl again to go on"
+    )
+    logging.shutdown()
+    sys.stderr.flush()
+    sys.stdout.flush()
+    os._exit(Exit.STOPPED)
 
 
 def _is_ours(crawler: Crawler) -> bool:

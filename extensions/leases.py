@@ -98,10 +98,12 @@ class Lease:
 
     def ending(self) -> Ending:
         """How it ended; asked once, when neither downloader nor scraper has it any more."""
-        if self.error is not None:
+        if self.failure is not None and is_meant(self.failure):
+            # A spider middleware's IgnoreRequest is told as an error of the spider too: still it was meant.
+            again = self.error is None or self.error.value is self.failure.value
+            return Ending.SKIPPED if again else Ending.DEAD
+        if self.error is not None or self.failure is not None:
             return Ending.DEAD
-        if self.failure is not None:
-            return Ending.SKIPPED if is_meant(self.failure) else Ending.DEAD
         if self.responded:
             return Ending.PARSED
         if self.has_children:

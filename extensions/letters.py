@@ -169,7 +169,9 @@ def _cause(value: BaseException | None) -> str:
     if name == "Banned":
         return "ban"
     if name == "IgnoreRequest":
-        return "redirects" if "redirections" in str(value) else "too large"
+        if "redirections" in str(value):
+            return "redirects"
+        return "too large" if "DOWNLOAD_" in str(value) else "ignored"
     return _NETWORK.get(name, name)
 
 

@@ -142,6 +142,7 @@ async def open_writer(control: Control) -> ResultsWriter | None:
         job=job,
         spider=name,
         bound=config.results_bound,
+        give_up_after_s=config.sink_patience_s,
     )
     await writer.open()
     return writer

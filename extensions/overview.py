@@ -77,6 +77,7 @@ class Overview:
         self._found: Control | None = None
         self._config = config
         self._folder = Path(folder) if folder else None
+        self._kept = self._folder is not None or config.frontier != "local"
         self._rss_limit_bytes = rss_limit_bytes
         self._live = live
         self._sampler: Sampler | None = None
@@ -148,6 +149,7 @@ class Overview:
             book=control.book,
             spider=control.spider.name,
             job=job,
+            kept=self._kept,
             rss_limit_bytes=self._rss_limit_bytes,
             moved=self._moved,
             bottleneck_changed=self._bottleneck_changed,
@@ -191,7 +193,6 @@ class Overview:
             where=self._where if self._folder is not None else None,
             metrics=CrawlMetrics(sampler=sampler).scrape,
             text=lambda: report.text(self._report()),
-            job_kept=self._folder is not None,
         )
         url = await self._page.start()
         if url is None:
@@ -288,6 +289,7 @@ class Overview:
             lost_items=book.dead_items,
             unwritten=snapshot.gauges.results_waiting,
             source_failed=control.source_failed,
+            kept=self._kept,
         )
         code, rule = exit_code(ending, fail_on(self._config.fail_on))
         self.exit_code, self.exit_rule = int(code), rule

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from .policy.bottleneck import LEVELS, Code, Level
 from .policy.sentences import NAMES
-from .policy.wording import clock, count, duration, host, middle, rate, share
+from .policy.wording import clock, count, duration, host, lost_of, middle, plural, rate, share
 from .statusdata import domains_json, status_json
 
 if TYPE_CHECKING:
@@ -34,9 +34,7 @@ def report_data(
     sampler: Sampler, *, job_dir: str | None, results: str, fail_on: str
 ) -> dict[str, Any]:
     """The report as plain values, as they are kept in the job's folder."""
-    status = status_json(
-        sampler, job_kept=job_dir is not None, actions=False, can_look=False, span_s=math.inf
-    )
+    status = status_json(sampler, actions=False, can_look=False, span_s=math.inf)
     series, step, rows = _history(sampler)
     return {
         "version": VERSION,
@@ -104,27 +102,29 @@ def verdict(data: dict[str, Any]) -> str:
     status = data["status"]
     account = status["account"]
     left = account["pending"] + account["delayed"] + account["in_flight"]
-    lost = status["dead_total"]
+    lost = account["dead_letters"]
+    lost_items = status["dead_total"] - lost
     if status["finish_reason"] is None:
         return f"RUNNING: {status['bottleneck']['sentence']}"
     if is_complete(data):
         return f"COMPLETE: {_pages(account['got'])} in {duration(status['running_s'])}."
     if status["finish_reason"] != "finished":
         kept = "kept" if status["job_kept"] else "forgotten (no JOBDIR)"
-        more = f", {count(lost)} lost" if lost else ""
+        more = f"; {lost_of(lost, lost_items, account['asked'])} lost" if lost or lost_items else ""
         return (
             f"STOPPED ({middle(status['finish_reason'], 40)}): {count(left)} of "
             f"{_pages(account['asked'])} left and {kept}{more}."
         )
-    if lost:
-        return f"INCOMPLETE: {count(lost)} of {_pages(account['asked'])} lost{_mainly(data, lost)}."
+    if lost or lost_items:
+        what = lost_of(lost, lost_items, account["asked"])
+        return f"INCOMPLETE: {what} lost{_mainly(data, lost)}."
     return f"INCOMPLETE: {status['bottleneck']['sentence'].partition(': ')[2]}"
 
 
 def _mainly(data: dict[str, Any], lost: int) -> str:
     """Where most of it was lost, when that is one domain."""
     rows = data["domains"]["rows"]
-    if not rows or rows[0]["dead_letters"] * 2 < lost or data["domains"]["total"] < 2:
+    if not (lost and rows) or rows[0]["dead_letters"] * 2 < lost or data["domains"]["total"] < 2:
         return ""
     some = rows[0]["dead_letters"]
     return f", {'all' if some >= lost else f'{count(some)} of them'} on {host(rows[0]['domain'])}"
@@ -191,7 +191,9 @@ def _account(data: dict[str, Any]) -> list[str]:
     lines.append(line("got", account["got"], f"{got}, {rate(status['pages_per_s_mean'])}"))
     if account["skipped"]:
         lines.append(line("skipped", account["skipped"], skips))
-    lines.append(line("lost", account["dead_letters"], "dead letters" if asked else ""))
+    items = status["dead_total"] - account["dead_letters"]
+    more = f", and {plural(items, 'item')}" if items else ""
+    lines.append(line("lost", account["dead_letters"], f"dead letters{more}" if asked else ""))
     lines.append(line("pending", account["pending"]))
     if account["delayed"] or account["in_flight"]:
         lines.append(line("delayed", account["delayed"]))

@@ -58,6 +58,7 @@ class Sampler:
         view: The crawl.
         book: Its counters.
         spider, job: Names to show.
+        kept: What is left goes on at the next start.
         rss_limit_bytes: Memory at which the crawl is closed; 0: none.
         moved: Called with a domain's row, its state before and the wall clock, where that changed.
         bottleneck_changed: Called with the snapshot when another code is shown.
@@ -70,6 +71,7 @@ class Sampler:
         book: Book,
         spider: str,
         job: str,
+        kept: bool = True,
         rss_limit_bytes: int = 0,
         moved: Callable[[DomainRow, str, float], None] = lambda *_: None,
         bottleneck_changed: Callable[[Snapshot], None] = lambda _: None,
@@ -87,6 +89,7 @@ class Sampler:
         self.listeners: list[Callable[[Snapshot], None]] = []
         self.finish: tuple[str, bool] | None = None  # reason, complete
         self.exit: tuple[int, str] | None = None  # code, and the rule that chose it
+        self.kept = kept
         self._rss_limit_bytes = rss_limit_bytes
         self._moved = moved
         self._bottleneck_changed = bottleneck_changed
@@ -267,7 +270,8 @@ class Sampler:
             running_s=self.running_s(),
             asked=book.asked,
             pages=book.got,
-            lost=book.dead + book.dead_items,
+            lost=book.dead,
+            lost_items=book.dead_items,
             skipped=book.skipped,
             pending=pending,
             delayed=g.delayed,
@@ -275,6 +279,7 @@ class Sampler:
             last_due_at=g.last_due_at,
             closed=self.finish is not None,
             complete=bool(self.finish and self.finish[1]),
+            kept=self.kept,
             lost_domain=worst.name if worst and worst.dead else None,
             lost_there=worst.dead if worst else 0,
             stopping=g.stopping,

@@ -140,7 +140,6 @@ def reasons_json(book: Book) -> list[dict[str, Any]]:
 def status_json(
     sampler: Sampler,
     *,
-    job_kept: bool,
     actions: bool,
     can_look: bool,
     span_s: float = 3600.0,
@@ -158,7 +157,7 @@ def status_json(
         "skips": dict(book.skips),
         "events": [{"at": round(e.at, 1), "domain": e.domain, "text": e.text} for e in recent],
         "replay_command": replay_command(snapshot, book),
-        "job_kept": job_kept,
+        "job_kept": sampler.kept,
         "actions": actions,
         "can_look": can_look,
         "host": socket.gethostname(),

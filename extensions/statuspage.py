@@ -130,7 +130,6 @@ class StatusPage:
         where: Says where a URL is, for "Where is this URL?"; None: not known.
         metrics: Makes the answer to `/metrics`: its content type and its body.
         text: Makes the answer to `/status.txt`.
-        job_kept: Whether what is pending outlives the process.
     """
 
     def __init__(
@@ -144,7 +143,6 @@ class StatusPage:
         where: Callable[[str], Awaitable[str]] | None = None,
         metrics: Callable[[], tuple[str, bytes]] | None = None,
         text: Callable[[], str] | None = None,
-        job_kept: bool = False,
     ) -> None:
         self.sampler = sampler
         self.host, self.port = host, port
@@ -152,7 +150,6 @@ class StatusPage:
         self._token = token
         self._actions = actions if token else None
         self._where, self._metrics, self._text = where, metrics, text
-        self._job_kept = job_kept
         self._runner: web.AppRunner | None = None
         self._listener: asyncio.Server | None = None
         self._silent: dict[object, asyncio.TimerHandle] = {}
@@ -303,7 +300,6 @@ class StatusPage:
         if self._status[:2] != key:
             status = status_json(
                 self.sampler,
-                job_kept=self._job_kept,
                 actions=self._actions is not None,
                 can_look=self._where is not None,
             )

@@ -120,6 +120,43 @@ async def test_a_callback_that_raises_it_is_a_dead_letter(crawl, site, spider, s
     assert done.stats["sluice/exit_code"] == 3
 
 
+@pytest.mark.parametrize("spider", [InGenerator, InAsyncGenerator, InFunction])
+@ensureDeferred
+async def test_a_callback_that_exits_asks_for_the_end_of_the_crawl(crawl, site, spider):
+    done = await crawl(
+        type("Case", (spider,), {"strange": SystemExit}), {}, timeout_s=40, site=site
+    )
+    assert (done.reason, done.stats["sluice/exit_code"]) == ("sys.exit", 4)
+
+
+EXITS = """
+import sys, scrapy
+class Exits(scrapy.Spider):
+    name = "exits"
+    async def start(self):
+        for n in range(50):
+            yield scrapy.Request(f"{self.base}/page/{n}")
+    async def parse(self, response):
+        if response.url.endswith("/20"):
+            sys.exit(0)
+        return {"url": response.url, "status": 200}
+"""
+
+
+def test_a_coroutine_that_exits_ends_the_process_and_the_job_goes_on(site, scrapy_cli, tmp_path):
+    spider = tmp_path / "exits.py"
+    spider.write_text(EXITS)
+    arguments = ("-a", f"base={site.url('')}", "-s", "JOBDIR=job")
+    done = scrapy_cli("runspider", "exits.py", *arguments, timeout_s=60)
+    assert done.code == 4, done.err
+    assert "sys.exit" in done.err
+    spider.write_text(EXITS.replace("sys.exit(0)", "pass"))
+    done = scrapy_cli("runspider", "exits.py", *arguments, timeout_s=60)
+    assert done.code == 0, done.err
+    lines = (tmp_path / "results" / "exits.jsonl").read_text().splitlines()
+    assert len(lines) == len(set(lines)) == 50
+
+
 @ensureDeferred
 async def test_an_errback_that_raises_it_ends(crawl, site):
     done = await crawl(InErrback, {}, timeout_s=40, site=site)

@@ -60,6 +60,17 @@ def test_an_incomplete_crawl_names_number_and_place() -> None:
     assert "scrapy deadletters replay --spider pages" in text
 
 
+def test_lost_items_are_no_pages() -> None:
+    """Each kind is counted as what it is."""
+    lost = data(lost=1, finish=("finished", False))
+    lost["status"]["dead_total"] += 4
+    assert report.verdict(lost).startswith("INCOMPLETE: 1 of 301 pages and 4 items lost, all on ")
+    assert "dead letters, and 4 items" in report.text(lost)
+    items = data(finish=("finished", False))
+    items["status"]["dead_total"] = 1
+    assert report.verdict(items) == "INCOMPLETE: 1 item lost."
+
+
 def test_what_an_earlier_process_lost_is_put_on_no_other_domain() -> None:
     """The totals of a resumed job go on; its reasons and rows are those of this process."""
     resumed = data(lost=3, domains=1, finish=("finished", False))
@@ -74,6 +85,8 @@ def test_a_stopped_crawl_says_what_is_left() -> None:
     """A stop is not a loss."""
     stopped = data(finish=("shutdown", False))
     assert report.verdict(stopped) == "STOPPED (shutdown): 0 of 300 pages left and kept."
+    stopped["status"]["job_kept"] = False
+    assert "left and forgotten (no JOBDIR)" in report.verdict(stopped)
 
 
 def test_a_running_crawl_says_what_holds_it_back() -> None:

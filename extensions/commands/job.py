@@ -186,14 +186,15 @@ def _what_would_be_lost(folder: Path) -> str:
         Refused: Results or dead letters have not left it yet.
     """
     with JobReader(folder) as job:
-        tally = job.summary(busiest=0).tally
+        summary = job.summary(busiest=0)
+        tally = summary.tally
     if tally.outbox or tally.dead:
         raise Refused(
             f"{folder}: {tally.outbox:,} results and {tally.dead:,} dead letters have not left it "
             "yet. Let a crawl with this JOBDIR end, or say --force to lose them"
         )
     waiting = tally.pending + tally.window + tally.leased + tally.delayed + tally.held
-    return f"{tally.done:,} done, {waiting:,} not fetched"
+    return f"{text.done(summary):,} done, {waiting:,} not fetched"
 
 
 assert set(STATE_NAMES) == set(State)

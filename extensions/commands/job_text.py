@@ -8,6 +8,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ..names import FACT_ACCOUNT
 from ..stores.sqlitereader import STATE_NAMES
 from ..whereabouts import in_words
 
@@ -33,7 +34,7 @@ def as_dict(summary: JobSummary) -> dict[str, Any]:
         "delayed": tally.delayed,
         "next_due_at": _iso(summary.next_due_at),
         "held": tally.held,
-        "done": tally.done,
+        "done": done(summary),
         "seen": tally.seen,
         "results": tally.last_item,
         "written": tally.last_item - tally.outbox,
@@ -48,6 +49,14 @@ def as_dict(summary: JobSummary) -> dict[str, Any]:
         "log_bytes": summary.log_bytes,
         "free_bytes": summary.free_bytes,
     }
+
+
+def done(summary: JobSummary) -> int:
+    """Requests that came to an end: got, given up or skipped. A retry or a redirect goes on as the same one."""
+    account = _fact(summary, FACT_ACCOUNT)
+    if not isinstance(account, dict):
+        return summary.tally.done
+    return int(sum(account.get(place, 0) for place in ("got", "dead", "skipped")))
 
 
 def as_json(summary: JobSummary) -> str:
@@ -65,7 +74,7 @@ def as_text(folder: str, summary: JobSummary) -> str:
         f"  in flight  {tally.leased:>12,}" + ("" if holder or not tally.leased else _KILLED),
         f"  delayed    {tally.delayed:>12,}{_next(summary)}",
         f"  held       {tally.held:>12,}",
-        f"  done       {tally.done:>12,}",
+        f"  done       {done(summary):>12,}",
         f"  seen       {tally.seen:>12,}",
         f"  results    {tally.last_item:>12,}   {tally.outbox:,} not yet written everywhere",
         f"  dead       {tally.last_dead:>12,}   {tally.dead:,} not yet in their file",

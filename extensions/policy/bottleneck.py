@@ -88,7 +88,8 @@ class Readings:
     # the account
     asked: int = 0
     pages: int = 0
-    lost: int = 0
+    lost: int = 0  # requests
+    lost_items: int = 0
     skipped: int = 0
     pending: int = 0
     delayed: int = 0
@@ -97,6 +98,7 @@ class Readings:
     # how it ended or is ending
     closed: bool = False
     complete: bool = False  # only read when closed: nothing lost and nothing left
+    kept: bool = True  # what is left goes on at the next start
     lost_domain: str | None = None  # where most was lost, and how much
     lost_there: int = 0
     stopping: bool = False

@@ -92,6 +92,7 @@ class Ending:
         lost_items: Items that were given up.
         unwritten: Results that did not reach every sink.
         source_failed: The spider's `start()` raised.
+        kept: What is left goes on at the next start.
     """
 
     reason: str
@@ -101,6 +102,7 @@ class Ending:
     lost_items: int = 0
     unwritten: int = 0
     source_failed: bool = False
+    kept: bool = True
 
     @property
     def lost(self) -> int:
@@ -113,6 +115,11 @@ class Ending:
         return self.reason == "finished" and not (
             self.lost or self.account.left or self.unwritten or self.source_failed
         )
+
+    @property
+    def rest(self) -> str:
+        """What becomes of the requests that are left, in words; nothing where none is or none is kept."""
+        return "; the rest is kept" if self.kept and self.account.left else ""
 
     def holds(self, condition: Condition) -> bool:
         """Is the limit of *condition* passed?"""
@@ -140,11 +147,11 @@ def exit_code(ending: Ending, conditions: Sequence[Condition]) -> tuple[Exit, st
     if ending.source_failed:
         return Exit.FAILED, "the spider's start() failed"
     if ending.reason in TROUBLE:
-        return Exit.TRY_AGAIN, f"closed with {ending.reason!r}; the rest is kept, run it again"
+        return Exit.TRY_AGAIN, f"closed with {ending.reason!r}{ending.rest}; run it again"
     if ending.unwritten:
         return Exit.TRY_AGAIN, f"{ending.unwritten} results are kept, but not written yet"
     if ending.reason != "finished":
-        return Exit.STOPPED, f"stopped with {ending.reason!r}; the rest is kept"
+        return Exit.STOPPED, f"stopped with {ending.reason!r}{ending.rest}"
     for condition in conditions:
         if ending.holds(condition):
             shown = "lost" if condition == ANY_LOSS else str(condition)

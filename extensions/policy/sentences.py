@@ -17,6 +17,7 @@ from .wording import (
     duration,
     fit,
     host,
+    lost_of,
     mebibytes,
     middle,
     milliseconds,
@@ -59,7 +60,8 @@ def clause(text: str) -> str:
 
 
 def _kept(r: Readings) -> str:
-    return f"{count(r.pending + r.delayed)} pending are kept"
+    fate = "are kept" if r.kept else "are forgotten (no JOBDIR)" if r.stopping else "wait"
+    return f"{count(r.pending + r.delayed)} pending {fate}"
 
 
 def _finished(r: Readings) -> Sentence:
@@ -71,16 +73,17 @@ def _finished(r: Readings) -> Sentence:
 
 def _incomplete(r: Readings) -> Sentence:
     left = r.pending + r.delayed + r.in_flight
-    if r.lost:
-        text = f"Incomplete: {count(r.lost)} of {plural(r.asked, 'page')} {_are(r.lost)} lost"
-        if r.lost_domain and r.domains > 1:
+    if r.lost or r.lost_items:
+        text = f"Incomplete: {lost_of(r.lost, r.lost_items, r.asked)} {_are(r.lost + r.lost_items)} lost"
+        if r.lost and r.lost_domain and r.domains > 1:
             some = "all" if r.lost_there >= r.lost else count(r.lost_there)
             text += f", {some} on {host(r.lost_domain)}"
         return Sentence(f"{text}.", "What is lost is kept as dead letters and can be replayed.")
     if left:
         return Sentence(
-            f"Stopped early: {count(left)} of {plural(r.asked, 'page')} {_are(left)} left, kept.",
-            "The same command with the same JOBDIR goes on from here.",
+            f"Stopped early: {count(left)} of {plural(r.asked, 'page')} {_are(left)} left, "
+            f"{'kept' if r.kept else 'forgotten (no JOBDIR)'}.",
+            "The same command with the same JOBDIR goes on from here." if r.kept else "",
         )
     return Sentence("Incomplete: the source of the seeds failed before its end.")
 

@@ -32,6 +32,13 @@ def plural(number: float, one: str, many: str | None = None) -> str:
     return f"{count(number)} {one if number == 1 else many or one + 's'}"
 
 
+def lost_of(pages: int, items: int, asked: int) -> str:
+    """What was lost: ``3 of 20 pages``, ``3 of 20 pages and 1 item``, ``1 item``."""
+    parts = [f"{count(pages)} of {plural(asked, 'page')}"] if pages else []
+    parts += [plural(items, "item")] if items else []
+    return " and ".join(parts)
+
+
 def rate(per_s: float | None) -> str:
     """A rate in the unit that shows digits: a second, a minute under 0.1/s, an hour under 0.1/min.
 

@@ -21,7 +21,6 @@ from .base import (
     Batch,
     Counts,
     DeadLetter,
-    DomainBacklog,
     Recovered,
     StagedItem,
     State,
@@ -31,6 +30,7 @@ from .base import (
 )
 from .joblock import JobLock
 from .sqlitechanges import Changes
+from .sqliterecovery import OPEN_FACT, check_spider, recover
 from .sqliterows import DEAD, REQUEST, Tally, requests
 from .sqliteseen import SeenTable
 
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 STORE_FILE: Final = "job.sqlite"
 LOCK_FILE: Final = "job.lock"
-
-_OPEN_FACT: Final = "store_is_open"  # there while a process has it open, and after one that died
 
 _CHECKPOINT_BYTES: Final = 4 << 20
 
@@ -52,22 +50,6 @@ _TAKE_DUE = f"""
     UPDATE request SET state = 1, due_at = NULL WHERE id IN (
         SELECT id FROM request WHERE state = 3 AND due_at <= ? ORDER BY due_at LIMIT ?
     ) RETURNING {REQUEST}"""  # noqa: S608
-_BACKLOGS = """
-    SELECT domain, count(*),
-        (SELECT priority FROM request WHERE state = 0 AND domain = a.domain
-         ORDER BY priority DESC, rank LIMIT 1),
-        (SELECT rank FROM request WHERE state = 0 AND domain = a.domain
-         ORDER BY priority DESC, rank LIMIT 1)
-    FROM request AS a WHERE state = 0 GROUP BY domain"""
-# One crash takes all that is in flight with it, so it proves nothing of one among many: only a
-# request that was in flight alone can come to the last crash that it is allowed.
-_COUNT_CRASH = """
-    UPDATE request SET crashes = CASE
-        WHEN :max < 2 OR (SELECT count(*) FROM request WHERE state IN (1, 2)) = 1 THEN crashes + 1
-        ELSE max(crashes, min(crashes + 1, :max - 1)) END
-    WHERE state IN (1, 2) AND state = 2"""
-_GIVE_BACK = """
-    UPDATE request SET state = 0 WHERE state IN (1, 2) AND state = 2 AND crashes < :max"""
 
 
 class SqliteJobStore:
@@ -186,7 +168,7 @@ class SqliteJobStore:
                 if con is not None:
                     if self._temporary is None:
                         with contextlib.suppress(sqlite3.Error):
-                            con.execute("DELETE FROM fact WHERE name = ?", (_OPEN_FACT,))
+                            con.execute("DELETE FROM fact WHERE name = ?", (OPEN_FACT,))
                             sqlitefile.give_back_free_pages(con)
                     with sqlitefile.named_errors(self._path):
                         con.close()
@@ -200,52 +182,13 @@ class SqliteJobStore:
     # --- recovery ---------------------------------------------------------------------------------
 
     def _recover(self, con: sqlite3.Connection, existed: bool) -> Recovered:
-        tally = Tally.read(con)
-        died = (
-            con.execute("SELECT 1 FROM fact WHERE name = ?", (_OPEN_FACT,)).fetchone() is not None
+        check_spider(con, spider=self._spider, folder=self._path.parent)
+        self._tally, found = recover(
+            con, spider=self._spider, max_crashes=self._max_crashes, clock_at=self._clock()
         )
-        con.execute("BEGIN IMMEDIATE")
-        try:
-            con.execute("INSERT OR REPLACE INTO fact VALUES (?, 'true')", (_OPEN_FACT,))
-            con.execute("UPDATE request SET state = 0 WHERE state IN (1, 2) AND state = 1")
-            con.execute(_COUNT_CRASH, {"max": self._max_crashes})
-            con.execute(_GIVE_BACK, {"max": self._max_crashes})
-            con.execute("DELETE FROM request WHERE state = 4")
-            self._mend_delays(con)
-            crashed = requests(con.execute(f"SELECT {REQUEST} FROM request WHERE state IN (1, 2)"))  # noqa: S608
-            backlogs = [DomainBacklog(*row) for row in con.execute(_BACKLOGS)]
-            delayed, next_due_at = con.execute(
-                "SELECT count(*), min(due_at) FROM request WHERE state = 3"
-            ).fetchone()
-            tally.pending = sum(b.count for b in backlogs)
-            tally.window, tally.leased, tally.delayed, tally.held = 0, len(crashed), delayed, 0
-            tally.write(con, self._clock())
-            con.execute("COMMIT")
-        except BaseException:
-            _roll_back(con)
-            raise
-        self._tally = tally
         self._seen.load(con)
-        self._live = {r.id: State.LEASED for r in crashed}
-        return Recovered(
-            backlogs=backlogs,
-            delayed=delayed,
-            next_due_at=next_due_at,
-            last_id=tally.last_id,
-            crashed=crashed,
-            resumed=existed,
-            died=died,
-        )
-
-    def _mend_delays(self, con: sqlite3.Connection) -> None:
-        """Shift delays by as much as the clock was set back since the last commit.
-
-        A clock set forward makes them due early, which delays nothing.
-        """
-        (clock_at,) = con.execute("SELECT clock_at FROM tally").fetchone()
-        back_s = clock_at - self._clock()
-        if back_s > 0:
-            con.execute("UPDATE request SET due_at = due_at - ? WHERE state = 3", (back_s,))
+        self._live = {r.id: State.LEASED for r in found.crashed}
+        return replace(found, resumed=existed)
 
     def _clock(self) -> float:
         """Wall-clock seconds, deaf to changes of the system's clock while this process lives."""
@@ -279,7 +222,7 @@ class SqliteJobStore:
                 changes.tally.write(con, self._clock())
                 con.execute("COMMIT")
             except BaseException:
-                _roll_back(con)
+                sqlitefile.roll_back(con)
                 raise
             self._tally = changes.tally
             changes.settle()
@@ -362,7 +305,7 @@ class SqliteJobStore:
                 tally.write(con, self._clock())
                 con.execute("COMMIT")
             except BaseException:
-                _roll_back(con)
+                sqlitefile.roll_back(con)
                 raise
             self._tally = tally
 
@@ -458,9 +401,3 @@ class SqliteJobStore:
             ) from e
         if (status.st_dev, status.st_ino) != self._identity:
             raise StoreBroken(f"{self._path}: was replaced by another file under a running crawl")
-
-
-def _roll_back(con: sqlite3.Connection) -> None:
-    if con.in_transaction:
-        with contextlib.suppress(sqlite3.Error):
-            con.execute("ROLLBACK")

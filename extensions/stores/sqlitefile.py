@@ -263,3 +263,10 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
+
+
+def roll_back(con: sqlite3.Connection) -> None:
+    """Undo what a failed call began; its error is the one that counts."""
+    if con.in_transaction:
+        with contextlib.suppress(sqlite3.Error):
+            con.execute("ROLLBACK")

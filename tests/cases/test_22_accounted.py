@@ -49,6 +49,14 @@ class Ignoring:
             raise IgnoreRequest("left out by a rule of the user")
 
 
+class IgnoringInput:
+    """A spider middleware that leaves a page out before its callback."""
+
+    def process_spider_input(self, response: Any) -> None:
+        if "/unwanted/" in response.url:
+            raise IgnoreRequest("not this page")
+
+
 class Everything(ListSpider):
     """Starts with `urls`; keeps what the callbacks and errbacks were told."""
 
@@ -112,6 +120,21 @@ async def test_the_ways_to_vanish(crawl: Callable[..., Any]) -> None:
     assert urls["robots"] not in dead
     assert result.crawler.spider.parsed.count(urls["403 handled"]) == 1
     assert skipped(result.stats)["robots.txt"] == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_page_that_a_spider_middleware_ignores_is_skipped(
+    crawl: Callable[..., Any],
+) -> None:
+    """It was meant: no loss, and no complaint about its size."""
+    with Site() as site:
+        urls = [site.url("/unwanted/1"), site.url("/page/1")]
+        middlewares = {"SPIDER_MIDDLEWARES": {IgnoringInput: 500}}
+        result = await crawl(Everything, {**OVERRIDES, **middlewares}, urls=urls)
+    assert result.reason == "finished"
+    assert result.stats["sluice/parsed"] == 1
+    assert skipped(result.stats) == {"IgnoreRequest": 1}
+    assert result.stats["sluice/exit_code"] == 0
 
 
 @pytest_twisted.ensureDeferred

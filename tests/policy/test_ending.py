@@ -39,6 +39,17 @@ def test_the_table(ending: Ending, words: str | list[str], code: int) -> None:
     assert why
 
 
+@pytest.mark.parametrize(
+    ("account", "kept", "said"), [(REST, True, True), (REST, False, False), (LOSS, True, False)]
+)
+def test_only_what_is_left_and_kept_is_called_so(
+    account: Account, *, kept: bool, said: bool
+) -> None:
+    """Without JOBDIR the rest is gone."""
+    ending = Ending(reason="shutdown", account=account, kept=kept)
+    assert ("kept" in exit_code(ending, ())[1]) is said
+
+
 def test_the_code_that_asks_for_most_attention_wins() -> None:
     """1, 2, 75, 4, 3, 0: several spiders in one process have one exit code."""
     assert worst([0, 3, 4, 75, 2, 1]) == 1

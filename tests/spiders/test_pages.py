@@ -102,8 +102,13 @@ def test_what_cannot_work_is_one_line_and_exit_code_2(scrapy_cli, tmp_path, argu
     [
         ("SLUICE_MAX_PENDNG=5", "did you mean SLUICE_MAX_PENDING?"),
         ("SLUICE_MAX_PENDING=lots", "give auto, or a whole number of at least 1"),
-        ("CONCURRENT_REQUESTS=x", "CONCURRENT_REQUESTS='x': give a number, for example 16"),
-        ("RETRY_TIMES=two", "RETRY_TIMES='two': give a number, for example 2"),
+        ("CONCURRENT_REQUESTS=x", "CONCURRENT_REQUESTS='x': give a whole number, for example 16"),
+        (
+            "CONCURRENT_REQUESTS=5.5",
+            "CONCURRENT_REQUESTS='5.5': give a whole number, for example 16",
+        ),
+        ("RETRY_TIMES=two", "RETRY_TIMES='two': give a whole number, for example 2"),
+        ("DOWNLOAD_DELAY=slow", "DOWNLOAD_DELAY='slow': give a number, for example 0"),
     ],
 )
 def test_an_impossible_setting_is_one_line_and_exit_code_2(scrapy_cli, tmp_path, setting, message):

@@ -167,6 +167,18 @@ def test_a_replaced_file_is_noticed_at_the_next_commit(store: SqliteJobStore, pa
         store.commit(Batch(facts={"a": "1"}))
 
 
+def test_the_job_of_another_spider_is_refused_and_left_as_it_is(path: Path) -> None:
+    first = SqliteJobStore(path=path, spider="books")
+    first.open()
+    first.commit(Batch(inserts=[request_row(1)]))
+    first.close()
+    with pytest.raises(StoreError, match=r"spider books, not of quotes\. .*scrapy job clean"):
+        SqliteJobStore(path=path, spider="quotes").open()
+    again = SqliteJobStore(path=path, spider="books")
+    assert [backlog.count for backlog in again.open().backlogs] == [1]
+    again.close()
+
+
 def test_a_foreign_write_lock_is_named_and_passes(store: SqliteJobStore, path: Path) -> None:
     batch = Batch(facts={"a": "1"})
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
