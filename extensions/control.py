@@ -380,40 +380,6 @@ class Control:
             return set()
         return {lease.domain.name for lease in self._ledger.leases.values()}
 
-    def pause(self, by: str) -> None:
-        """Hand nothing out until `resume`."""
-        if self.paused_since_at is None:
-            self.paused_since_at, self.paused_by = self.now_at(), by
-
-    def resume(self) -> None:
-        """Go on."""
-        self.paused_since_at, self.paused_by = None, ""
-        self.wake_soon()
-
-    def pause_domain(self, name: str) -> None:
-        """Ask domain *name* nothing until `resume_domain`."""
-        self.domains.get(name, self.now()).paused = True
-
-    def resume_domain(self, name: str) -> None:
-        """Ask it again."""
-        domain = self.domains.find(name)
-        if domain is not None and domain.paused:
-            domain.paused = False
-            self.stand_in_line(name)
-            self.wake_soon()
-
-    async def replay_domain(self, name: str) -> int:
-        """Have the dead letters of domain *name* crawled again; how many."""
-        if self.post is None:
-            raise ValueError("no dead letters are kept: SLUICE_DEAD_LETTERS is empty")
-        return await self.post.request(domain=name)
-
-    def set_ceiling(self, name: str, ceiling: int) -> None:
-        """At most *ceiling* requests of domain *name* in flight at once."""
-        self.domains.get(name, self.now()).governor.set_floor(max_concurrency=ceiling)
-        self.stand_in_line(name)
-        self.wake_soon()
-
     def land(self, now: float) -> None:
         """Take note of the requests that have left the downloader."""
         active = self.active()

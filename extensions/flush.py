@@ -6,32 +6,27 @@ is anything committed. Ends, children and items of one request therefore share o
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
-import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scrapy.utils.asyncio import call_later, run_in_thread, sleep
 from scrapy.utils.defer import deferred_from_coro
 
-from . import compat, letters, names
-from .leases import Ending
+from . import compat, names
+from .closing import Closing
 from .policy.frontier import Entry
+from .settling import Settler
 from .stores.base import StoreBusy, StoreError, StoreFull
-from .stores.sinks import SinkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from scrapy.utils.asyncio import CallLaterResult
 
     from .control import Control
-    from .leases import Lease
     from .ledger import Ledger
-    from .stores.base import DeadLetter, StoredRequest
-    from .writer import ResultsWriter
+    from .stores.base import StoredRequest
 
 logger = logging.getLogger(__name__)
 
@@ -41,8 +36,6 @@ FULL_RETRY_S = 1.0
 """How often a commit is tried again while the disk is full."""
 REFILL_BUDGET = 512
 """Rows brought in by one flush, all domains together: at 25 microseconds each it holds the loop for about 13 ms."""
-CLOSE_WRITER_S = 30.0
-"""How long the end of a crawl waits for its sinks; what is left goes with the next start of a job with JOBDIR."""
 LEARNED_S = 60.0
 """How often what the governors found is kept with the job: a crash costs the last minute's finding."""
 CLOSE_STORE_S = 15.0
@@ -68,6 +61,7 @@ class Flusher:
         self._control = control
         self._ledger = ledger
         self._fail = fail
+        self._settler = Settler(control=control, ledger=ledger)
         self._interval_s = control.config.flush_interval_s
         self._timer: CallLaterResult | None = None
         self._due = math.inf
@@ -80,7 +74,6 @@ class Flusher:
         self._closed = False
         self._cut_due = math.inf  # when a closing crawl stops waiting
         self._checkpointing = False
-        self._end_failed = False  # the store did not take the last of it
 
     def open(self) -> None:
         """Begin."""
@@ -184,8 +177,7 @@ class Flusher:
         control.land(now)
         ended = ledger.take_ended(lambda request: compat.is_scraping(control.engine, request))
         for lease in ended:
-            self._settle(lease)
-            self._release(lease)
+            self._settler.settle(lease)
         self._uncommitted += len(ended)
         control.keep_book()
         items = ledger.commit()
@@ -205,44 +197,6 @@ class Flusher:
         refilled = self._refill(now)
         self._housekeeping(now)
         return bool(settled) or refilled
-
-    def _settle(self, lease: Lease) -> None:
-        control = self._control
-        if lease.cut:
-            self._ledger.reopen(lease)
-            return
-        ending = lease.ending()
-        dead: list[DeadLetter] = []
-        if ending is Ending.PARSED:
-            control.stats.inc_value(names.STAT_PARSED)
-            control.book.parsed(lease.domain.name, now=control.now(), now_at=control.now_at())
-            dead = control.graves.settled_letter(lease)
-        elif ending is Ending.REPLACED:
-            control.stats.inc_value(names.STAT_REPLACED)
-            control.book.replaced(lease.domain.name)
-        elif ending is Ending.SKIPPED and lease.failure is not None:
-            reason = letters.skipped_because(lease.failure)
-            control.stats.inc_value(names.STAT_SKIPPED % reason)
-            control.book.left_out(lease.domain.name, reason)
-            dead = control.graves.settled_letter(lease)
-        elif control.stopping and lease.failure is None and lease.error is None:
-            self._ledger.reopen(lease)  # cut short by the end of the crawl: it is pending again
-            return
-        else:
-            dead = control.graves.letters_of(lease)
-        if ending is not Ending.REPLACED:
-            control.entry_ended(lease)
-        self._ledger.settle(lease, dead)
-
-    def _release(self, lease: Lease) -> None:
-        """The held children of *lease* may go once its end is committed, and become true in the same commit."""
-        control = self._control
-        for entry in lease.children:
-            control.book.taken(entry.domain)
-            control.admit(entry, entry.delay_s)
-        for domain, (count, priority, rank) in lease.held_on_disk.items():
-            control.book.taken(domain, count)
-            control.frontier.note_on_disk(domain, count, priority, rank)
 
     def _refill(self, now: float) -> bool:
         control = self._control
@@ -321,30 +275,12 @@ class Flusher:
             logger.error("The last commit failed: %s", error)  # noqa: TRY400 - the message says it
 
     async def close(self) -> None:
-        """The last flush; then nothing runs any more."""
+        """Nothing runs any more but what `Closing` does."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        control = self._control
-        with self._told():
-            await self._flush_when_free()
-            control.keep_learned()
-        with self._told():
-            control.given_back = self._ledger.give_back()
-            left = control.pending + control.given_back
-            control.stats.set_value(names.STAT_PENDING_LEFT, left)
-            self._ledger.commit()
-        with self._told():
-            await self._close_writer()
-        with self._told():
-            if control.post is not None:
-                await control.post.close()
-        if self._end_failed:  # the crawl must not end as complete
-            control.stats.inc_value(names.STAT_RESULTS_LEFT, self._ledger.uncommitted_items)
-        await run_in_thread(control.learned.save, control.now_at())
-        with self._told():
-            await run_in_thread(self._ledger.store.checkpoint)
+        await Closing(control=self._control, ledger=self._ledger).close(self._flush_when_free)
 
     async def _flush_when_free(self) -> None:
         """Flush; a checkpoint that is still running, or another program at the file, is waited for within a bound."""
@@ -360,41 +296,6 @@ class Flusher:
                 else:
                     return
             await sleep(LOOK_AGAIN_S)
-
-    @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        """One step of the end. If it fails, that is said, once, and the next ones are taken all the same."""
-        try:
-            yield
-        except StoreError as error:
-            if not self._end_failed:
-                logger.error("The last commit failed: %s", error)  # noqa: TRY400 - the message says it
-            self._end_failed = True
-        except Exception:
-            logger.exception("The last commit failed; what is committed is kept")
-            self._end_failed = True
-
-    async def _close_writer(self) -> None:
-        writer = self._control.writer
-        if writer is None:
-            return
-        left = await writer.close(0.0 if self._end_failed else CLOSE_WRITER_S)
-        self._control.stats.set_value(names.STAT_RESULTS_LEFT, left)
-        self._ledger.commit()
-        writer.committed()
-        if left and not self._ledger.durable:
-            await self._save_left(writer)
-
-    async def _save_left(self, writer: ResultsWriter) -> None:
-        """Without JOBDIR the job's store goes with the process: results that no sink took must not."""
-        name = self._control.spider.name.replace("/", "_")
-        path = Path(f"results/{name}.left-{time.strftime('%Y%m%d-%H%M%S')}.jsonl")
-        try:
-            count = await writer.save_left(path)
-        except SinkError as error:
-            logger.error("Results are lost, since there is no JOBDIR: %s", error)  # noqa: TRY400
-            return
-        logger.warning("%d results that did not reach their sink are in %s", count, path)
 
 
 def _entry(row: StoredRequest) -> Entry:

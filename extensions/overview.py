@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import run_in_thread
-from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.job import job_dir
 
 from . import display, names, progress, report, whereabouts
+from .actions import PageActions
 from .config import Config
 from .control import Control
 from .notify import Notifier
@@ -316,62 +316,6 @@ class Overview:
         verdict, code = report.verdict(self.data), self.exit_code
         level = logging.INFO if code == Exit.COMPLETE else logging.WARNING
         logger.log(level, "%s Exit code %s: %s", verdict, code, self.exit_rule)
-
-
-class PageActions:
-    """What the status page can have done, for those who hold its token."""
-
-    def __init__(self, control: Control) -> None:
-        self._control = control
-
-    def _said(self, domain: str | None, text: str) -> str:
-        self._control.book.changed(time.time(), domain, text)
-        return f"{domain} {text}" if domain else text
-
-    def _known(self, domain: str) -> str:
-        if domain not in self._control.book.rows:
-            raise ValueError("no such domain")
-        return domain
-
-    def pause(self, by: str) -> str:
-        """Hand out nothing more."""
-        self._control.pause(by)
-        return self._said(None, "paused on the status page")
-
-    def resume(self) -> str:
-        """Go on."""
-        self._control.resume()
-        return self._said(None, "resumed on the status page")
-
-    def stop(self) -> str:
-        """End the crawl; what is pending is kept."""
-        engine = self._control.engine
-        if engine.spider is not None:
-            deferred_from_coro(engine.close_spider_async(reason=names.REASON_STOPPED))
-        return self._said(None, "stopped on the status page")
-
-    def pause_domain(self, domain: str) -> str:
-        """Ask *domain* nothing more."""
-        self._control.pause_domain(self._known(domain))
-        return self._said(domain, "paused on the status page")
-
-    def resume_domain(self, domain: str) -> str:
-        """Ask it again."""
-        self._control.resume_domain(self._known(domain))
-        return self._said(domain, "resumed on the status page")
-
-    def set_ceiling(self, domain: str, ceiling: int) -> str:
-        """At most *ceiling* requests to *domain* at once."""
-        most = self._control.crawler.settings.getint("CONCURRENT_REQUESTS")
-        if not 1 <= ceiling <= most:
-            raise ValueError(f"a ceiling is 1 to {most}, CONCURRENT_REQUESTS")
-        self._control.set_ceiling(self._known(domain), ceiling)
-        return self._said(domain, f"at most {ceiling} at once, set on the status page")
-
-    async def replay(self, domain: str) -> str:
-        """Crawl the dead letters of *domain* again."""
-        count = await self._control.replay_domain(self._known(domain))
-        return self._said(domain, f"{count} dead letters asked for again on the status page")
 
 
 def follow_exit(crawler: Crawler, take: Callable[[int], None]) -> None:
