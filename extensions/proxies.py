@@ -12,6 +12,7 @@ import itertools
 import logging
 from typing import TYPE_CHECKING, Any
 
+from scrapy import signals
 from scrapy.utils.asyncio import call_later, run_in_thread
 from scrapy.utils.defer import deferred_from_coro
 
@@ -75,6 +76,7 @@ class Proxies:
             pair_governor=self._pair_governor,
         )
         self._chosen: Member | None = None  # for the request in hand
+        self._along: Ride | None = None  # or the page in whose place it goes
         self._waiting: dict[
             str, bool
         ] = {}  # domains that wait for the pool: is none good for them?
@@ -100,6 +102,7 @@ class Proxies:
         self._healthy_before = len(self.pool)
         self._control.stats.set_value(names.STAT_PROXIES, len(self.pool))
         logger.info("%d proxies from %s", len(self.pool), self._place.shown)
+        self._control.crawler.signals.connect(self.request_left, signals.request_reached_downloader)
         if self._place.kind != "lines":
             self._look_later()
 
@@ -214,10 +217,14 @@ class Proxies:
     def board(self, out: Lease | Stray, request: Request, domain: Domain, now: float) -> None:
         """*request* leaves: on the proxy that was chosen for it, or by itself."""
         member, self._chosen = self._chosen, None
+        along, self._along = self._along, None
         if member is None:
             out.ticket = domain.governor.sent(now)
             return
-        out.ride = self.pool.sent(member, domain.name, now)
+        if along is not None:
+            out.ride = self.pool.sent_along(along, now)
+        else:
+            out.ride = self.pool.sent(member, domain.name, now)
         if not self.by_proxy:
             out.ticket = domain.governor.sent(now)
         strip(request)  # a copy of one that is out already
@@ -248,16 +255,16 @@ class Proxies:
     # -- requests beside the scheduler -----------------------------------------------------------------------------------
 
     def stray_due(self, request: Request, domain: Domain, in_flight: int, now: float) -> float:
-        """The same for robots.txt and media. What a page waits for goes along on the page's own proxy."""
-        self._chosen = None
+        """The same for robots.txt and media. What pages wait for goes in a place that one of them holds."""
+        self._chosen = self._along = None
         own = self.goes_own_way(request)
         if own or not self.by_proxy:
             due = domain.governor.next_send_due(now, in_flight)
             if due > now or own:
                 return due
-        along = self._pages_ride(domain)
-        if along is not None and along.member.health is not Health.RESTING:
-            self._chosen = along.member
+        self._along = self._place_held_by_a_page(domain)
+        if self._along is not None:
+            self._chosen = self._along.member
             return now
         found = self.pool.choose(domain.name, now, session_of(request))
         if isinstance(found, Member):
@@ -268,13 +275,29 @@ class Proxies:
         self._note_health(now)
         return min(found.until_due, now + LOOK_AGAIN_S)
 
-    def _pages_ride(self, domain: Domain) -> Ride | None:
-        """The ride of the page in whose context this runs, if it waits for this before it leaves: it holds the place."""
+    def _place_held_by_a_page(self, domain: Domain) -> Ride | None:
+        """A ride of *domain* that has not left, if a page waits for what runs here: robots.txt goes before it leaves.
+
+        Else the pages could hold all places of the pool and wait for ever.
+        """
+        leases = self._control.ledger.leases
         lease_id = current_lease()
-        lease = None if lease_id is None else self._control.ledger.leases.get(lease_id)
-        if lease is None or not lease.flying or lease.domain is not domain:
+        waits = None if lease_id is None else leases.get(lease_id)
+        if waits is None or not waits.flying or waits.domain is not domain:
             return None
-        return lease.ride
+        held = [
+            lease.ride
+            for lease in leases.values()
+            if lease.domain is domain and lease.ride is not None and not lease.ride.left
+        ]
+        usable = [ride for ride in held if ride.member.health is Health.HEALTHY]
+        return next(iter(usable or [ride for ride in held if ride.probe]), None)
+
+    def request_left(self, request: Request) -> None:
+        """*request* has passed the middlewares: it is on the wire, or in the downloader's queue for it."""
+        lease = self._control.lease_of(request)
+        if lease is not None and lease.ride is not None:
+            lease.ride.left = True
 
     def must_not_leave(self, request: Request) -> bool:
         """Would *request*, let go without a proxy since the crawl stops, go directly against the user's will?"""

@@ -53,6 +53,7 @@ class Ride:
     sent_due: float
     ticket: Ticket | None  # of the pair's governor
     probe: bool  # it was the only one, to see whether the proxy is back
+    left: bool = False  # on the wire; until then it holds a place that it does not use
 
     @property
     def name(self) -> str:
@@ -341,6 +342,12 @@ class ProxyPool:
         pairs = self._domains.get(domain)
         ticket = None if pairs is None else pairs.sent(member.place, now)
         return Ride(member, domain, now, ticket, probe)
+
+    def sent_along(self, ride: Ride, now: float) -> Ride:
+        """Something leaves in the place of *ride*, which has not left and waits for it."""
+        along = self.sent(ride.member, ride.domain, now)
+        along.probe, ride.probe = along.probe or ride.probe, False
+        return along
 
     def abandoned(self, ride: Ride, now: float) -> None:
         """It never left: a cache answered, a middleware dropped it."""
