@@ -132,7 +132,16 @@ class Frame:
             ("pending", count(s.pending), f" {count(g.pending_in_memory)}{cap} in memory{disk}"),
             ("in flight", count(g.in_flight), f" of {count(g.max_in_flight)}"),
             ("delayed", count(g.delayed), ""),
+            *(
+                [("proxies", count(g.healthy_proxies), f" of {count(g.proxies)}")]
+                if g.proxies
+                else []
+            ),
         )
+        if g.proxies and g.healthy_proxies < g.proxies:
+            first.highlight_regex(
+                r"(?<=proxies )[\d,]+", "bold red" if not g.healthy_proxies else "bold yellow"
+            )
         refused = DASH if s.refused_share is None else share(s.refused_share)
         pairs = [
             ("results", count(g.results_waiting), f" of {count(g.results_bound)}"),

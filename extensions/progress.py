@@ -47,7 +47,7 @@ def line(s: Snapshot) -> str:
     )
     keys = (
         "pages", "pages_per_s", "pending", "pending_in_memory", "pending_on_disk", "pending_high",
-        "in_flight", "delayed", "refused_share", "retries_out_per_s", "retries_in_per_s",
+        "proxies", "healthy_proxies", "in_flight", "delayed", "refused_share", "retries_out_per_s", "retries_in_per_s",
         "results_waiting", "dead_letters", "rss_mib", "loop_lag_ms", "time_left_s",
     )  # fmt: skip
     figures = s.figures()

@@ -8,6 +8,7 @@ stored: each time a request goes, it gets one anew.
 from __future__ import annotations
 
 import base64
+import heapq
 import itertools
 import logging
 from typing import TYPE_CHECKING, Any
@@ -415,6 +416,28 @@ class Proxies:
         if not self.pool.healthy:
             return f"no healthy proxy: 0 of {len(self.pool)}"
         return f"all {self.pool.healthy} healthy proxies rest for it"
+
+    def worst(self, count: int, now: float) -> list[dict[str, Any]]:
+        """The first *count* proxies for whoever looks: the resting, then those that fail most."""
+        first = heapq.nsmallest(
+            count,
+            self.pool,
+            key=lambda m: (m.health is Health.HEALTHY, -m.failed / (m.failed + m.answered + 1)),
+        )
+        return [
+            {
+                "proxy": member.address.name,
+                "state": member.health.value,
+                "rests_s": round(max(0.0, member.rest_due - now), 1)
+                if member.health is Health.RESTING
+                else 0.0,
+                "in_flight": member.in_flight,
+                "limit": member.limit,
+                "answered": member.answered,
+                "failed": member.failed,
+            }
+            for member in first
+        ]
 
     def hopeless(self, now: float) -> bool:
         """Is all that is in flight on proxies that bring no answers: unhealthy ones, or any while all are silent?"""

@@ -200,6 +200,10 @@ def _account(data: dict[str, Any]) -> list[str]:
         lines.append(line("in flight", account["in_flight"]))
     if account["difference"]:
         lines.append(line("not found", account["difference"], "the account is off: please report"))
+    if status.get("proxies"):
+        lines.append(
+            line("proxies", status["proxies"], f"{count(status['healthy_proxies'])} healthy")
+        )
     if status["results_written"] or status["results_waiting"]:
         wait = f", {count(status['results_waiting'])} wait" if status["results_waiting"] else ""
         note = f"in {middle(status['results'], 40)}{wait}"

@@ -40,7 +40,7 @@ SERIES = (
 )  # fmt: skip
 OWN_HOLDS = frozenset({
     Code.PAUSED, Code.WRITER_BEHIND, Code.SINK_DOWN, Code.DISK_FULL, Code.STORE_UNREACHABLE,
-    Code.NETWORK_DOWN,
+    Code.NETWORK_DOWN, Code.NO_PROXY,
 })  # fmt: skip
 _STATES = {
     Cause.NONE: "ready", Cause.PACE: "limit", Cause.CONCURRENCY: "limit", Cause.HOLD: "waiting",
@@ -323,6 +323,7 @@ class Sampler:
             crawl_delay_s=last.crawl_delay[0] if last.crawl_delay else 0.0,
             user_delay_s=g.user_delay_s,
             proxies=g.proxies,
+            healthy_proxies=g.healthy_proxies,
             next_proxy_at=g.next_proxy_at,
             seeds_done=g.seeds_done,
             seed_wait_share=sum(looks.gate_waits) / len(looks.gate_waits)

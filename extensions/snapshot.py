@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from .policy.account import Account
     from .policy.bottleneck import Cause, Level
@@ -67,6 +67,7 @@ class Gauges:
     robots_domains: int = 0
     proxies: int = 0
     healthy_proxies: int = 0
+    worst_proxies: Sequence[Mapping[str, Any]] = ()  # the first few: the resting, then the failing
     next_proxy_at: float | None = None
 
 
@@ -163,7 +164,9 @@ class Snapshot:
     def times_known(self) -> bool:
         """Is it late enough, and is nothing in the way, to tell when it ends?"""
         early = self.running_s < 60 and self.account.got < 50
-        held = self.code in {"writer_behind", "paused", "sink_down", "disk_full", "network_down"}
+        held = self.code in {
+            "writer_behind", "paused", "sink_down", "disk_full", "network_down", "no_proxy"
+        }  # fmt: skip
         return not (early or held or self.open_ended or self.finish_reason)
 
     def figures(self) -> dict[str, Any]:
@@ -178,6 +181,8 @@ class Snapshot:
             "pending_on_disk": g.pending_on_disk,
             "pending_high": g.pending_high,
             "pending_low": g.pending_low,
+            "proxies": g.proxies or None,
+            "healthy_proxies": g.healthy_proxies if g.proxies else None,
             "in_flight": g.in_flight,
             "max_in_flight": g.max_in_flight,
             "delayed": g.delayed,
@@ -255,6 +260,7 @@ class Snapshot:
             "seeds_done": self.gauges.seeds_done,
             "paused_since_at": self.gauges.paused_since_at,
             "sink": self.gauges.sink,
+            "pool": list(self.gauges.worst_proxies),
             "pages_per_s_mean": round(self.pages_per_s_mean, 2),
             **self.figures(),
             **self.extra,

@@ -34,6 +34,7 @@ _CAUSES = {
 }  # fmt: skip
 _DISK_LOOK_S = 5.0
 _SOON_S = 1.0
+_WORST = 20  # proxies that the status shows one by one
 
 
 class ControlView:
@@ -175,6 +176,7 @@ class ControlView:
     def _proxies(self, gauges: Gauges, proxies: Proxies, now: float) -> None:
         gauges.proxies = len(proxies.pool)
         gauges.healthy_proxies = proxies.pool.healthy
+        gauges.worst_proxies = proxies.worst(_WORST, now)
         next_due = proxies.pool.next_due()
         if math.isfinite(next_due):
             gauges.next_proxy_at = time.time() + max(0.0, next_due - now)

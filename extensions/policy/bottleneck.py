@@ -147,6 +147,7 @@ class Readings:
     crawl_delay_s: float = 0.0
     user_delay_s: float = 0.0
     proxies: int = 0
+    healthy_proxies: int = 0  # of them; those that a domain has banned are healthy too
     next_proxy_at: float | None = None
     # the source
     seeds_done: bool = True

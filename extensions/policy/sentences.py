@@ -182,9 +182,16 @@ def _slots(r: Readings) -> Sentence:
 
 
 def _proxy(r: Readings) -> Sentence:
+    if r.healthy_proxies:
+        return Sentence(
+            f"Banned through every proxy: all {count(r.healthy_proxies)} healthy ones "
+            f"rest for {'this domain' if r.working == 1 else 'these domains'}.",
+            "They are tried again one request at a time; more proxies or SLUICE_PROXY_BAN_S change that.",
+        )
     return Sentence(
         f"No healthy proxy: 0 of {count(r.proxies)}; "
         f"the next is tried {when(r.next_proxy_at, now_at=r.now_at)}.",
+        "Nothing is sent, and no request loses an attempt; it goes on by itself when a proxy answers.",
         until_at=r.next_proxy_at,
     )
 

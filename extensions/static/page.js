@@ -44,6 +44,7 @@
     $('#tiles').replaceChildren(
       tile('Pages per second', none ? '–' : F.rate(s.pages_per_s), '', none ? 'nothing yet' : `${F.rate(s.pages_per_s_mean)} on average since ${F.clock(s.started_at)}`, behind ? 'iswarn' : ''),
       tile('In flight', F.count(s.in_flight), ` of ${F.count(s.max_in_flight)}`, `${F.plural(sending, 'domain has work', 'domains have work')}`, '', [s.in_flight, s.max_in_flight]),
+      ...(s.proxies ? [tile('Proxies', F.count(s.healthy_proxies), ` of ${F.count(s.proxies)}`, s.pool.length && s.pool[0].state !== 'healthy' ? `${F.printable(s.pool[0].proxy)} ${s.pool[0].state === 'resting' ? 'rests' : 'is tried'}` : 'healthy', s.healthy_proxies === 0 ? 'isbad' : s.healthy_proxies < s.proxies ? 'iswarn' : '', [s.healthy_proxies, s.proxies])] : []),
       tile('Pending', F.count(s.pending), '', memory + (s.pending_on_disk ? `, ${F.count(s.pending_on_disk)} on disk` : ''), '', [s.pending_in_memory, s.pending_high]),
       tile('Delayed', F.count(s.delayed), '', s.delayed && s.next_due_at ? `the next ${F.when(s.next_due_at, s.at)}${s.last_due_at && s.last_due_at > s.next_due_at + 1 ? `, the last ${F.when(s.last_due_at, s.at)}` : ''}` : ''),
       tile('Refused', s.refused_share === null ? '–' : F.share(s.refused_share), '', s.refused_share === null ? 'no answer yet' : 'of the answers in the last 10 minutes', s.refused_share >= 0.1 ? 'iswarn' : ''),

@@ -81,6 +81,7 @@ any_readings = st.builds(
     crawl_delay_s=seconds,
     user_delay_s=seconds,
     proxies=counts,
+    healthy_proxies=counts,
     next_proxy_at=moments,
     seeds_done=st.booleans(),
     seed_wait_share=shares,
