@@ -1,6 +1,6 @@
 """Crawl a hostile site of its own, on this machine, without any network.
 
-scrapy crawl demo [-a scale=SHARE]
+scrapy crawl demo [-a scale=SHARE] [-a proxies=1]
 """
 
 from __future__ import annotations
@@ -23,17 +23,20 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.python.failure import Failure
 
+    from extensions.trial.pool import TrialPool
+
 SHOW_EVERY_S = 5.0
 
 
 class DemoSpider(Spider):
     """Starts seven hosts that limit, time out, fail and dawdle, crawls them, and shows a table.
 
-    With `-a scale=0.2` each host has a fifth of its pages.
+    With `-a scale=0.2` each host has a fifth of its pages. With `-a proxies=1` all goes through eight proxies of its own, half
+    of which die after a while and come back.
     """
 
     name = "demo"
-    optional_arguments: ClassVar[dict[str, str]] = {"scale": "SHARE"}
+    optional_arguments: ClassVar[dict[str, str]] = {"scale": "SHARE", "proxies": "1"}
     custom_settings = {  # noqa: RUF012 - as Scrapy types it
         "LOG_LEVEL": "ERROR",
         "RETRY_TIMES": 3,
@@ -41,9 +44,13 @@ class DemoSpider(Spider):
         "SLUICE_FAIL_ON": "never",  # some of its pages are made to be lost
     }
 
-    def __init__(self, name: str | None = None, *, scale: str = "1", **other: Any) -> None:
+    def __init__(
+        self, name: str | None = None, *, scale: str = "1", proxies: str = "0", **other: Any
+    ) -> None:
         super().__init__(name, **other)
         refuse_unknown(type(self), other)
+        if proxies not in {"0", "1"}:
+            raise BadArgument(f"proxies={proxies}: give 1 to go through proxies, or 0")
         # All spiders are loaded at once, and only this one needs a web server.
         from extensions.trial.site import TrialSite  # noqa: PLC0415
 
@@ -51,17 +58,27 @@ class DemoSpider(Spider):
         self._results = [HostResult() for _ in self._site.hosts]
         self._began_s = 0.0
         self._ticker: asyncio.TimerHandle | None = None
+        self._proxies: TrialPool | None = None
+        if proxies == "1":
+            from extensions.trial.pool import TrialPool  # noqa: PLC0415 - as above
+
+            self._proxies = TrialPool(say=_say)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> DemoSpider:
         """Close the site and show the table when everything else has ended."""
         spider = super().from_crawler(crawler, *args, **kwargs)
+        if spider._proxies is not None:  # noqa: SLF001 - its own
+            for setting, value in spider._proxies.settings().items():  # noqa: SLF001
+                crawler.settings.set(setting, value, priority="spider")
         crawler.signals.connect(spider.introduce, signals.spider_opened)
         crawler.signals.connect(spider.end, signals.engine_stopped)
         return spider
 
-    def introduce(self) -> None:
-        """Say what will be crawled."""
+    async def introduce(self) -> None:
+        """Say what will be crawled, and start the proxies through which."""
+        if self._proxies is not None:
+            await self._proxies.open()
         if leaves_no_trace():
             return
         total = sum(host.pages for host in self._site.hosts)
@@ -112,6 +129,8 @@ class DemoSpider(Spider):
             return
         if self._ticker:
             self._ticker.cancel()
+        if self._proxies is not None:
+            await self._proxies.close()
         await self._site.close()
         places = range(len(self._site.hosts))
         took_s = asyncio.get_running_loop().time() - self._began_s

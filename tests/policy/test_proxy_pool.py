@@ -215,6 +215,16 @@ def test_a_page_that_kills_its_connection_is_to_blame_after_a_few_proxies():
     assert pool.healthy >= 8
 
 
+def test_a_proxy_that_answers_others_meanwhile_is_not_what_timed_out():
+    pool = pool_of(1)
+    slow, other = ride(pool, "slow"), ride(pool, "good")
+    end(pool, other, News.ANSWERED, 9.0)
+    assert end(pool, slow, News.SILENCE, 10.0) is Charge.TARGET
+    dying, before = ride(pool, "slow", 20.0), ride(pool, "good", 20.0)
+    end(pool, before, News.ANSWERED, 21.0)  # then it hangs
+    assert end(pool, dying, News.SILENCE, 30.0) is Charge.PROXY
+
+
 def test_with_nothing_to_compare_with_silence_is_the_proxies():
     pool = pool_of(3)
     now = 0.0

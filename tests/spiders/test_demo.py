@@ -29,3 +29,17 @@ async def test_the_table_agrees_with_the_crawl(crawl, capsys):
 def test_a_scale_must_be_a_share(scale):
     with pytest.raises(BadArgument, match="give a share of the pages"):
         DemoSpider(scale=scale)
+
+
+@pytest_twisted.ensureDeferred
+async def test_through_its_own_proxies_it_gets_the_same(crawl, capsys):
+    result = await crawl(DemoSpider, scale="0.02", proxies="1")
+    assert result.stats["sluice/proxies"] == 8
+    assert len(result.items) == sum(host.good_pages for host in scaled(0.02))
+    assert result.stats["sluice/dead_letters"] == 5
+    assert "on the proxies:" in capsys.readouterr().out
+
+
+def test_it_has_proxies_or_none():
+    with pytest.raises(BadArgument, match="give 1"):
+        DemoSpider(proxies="many")

@@ -49,7 +49,7 @@ class Member:
     """
 
     __slots__ = (
-        "_answers", "_back_due", "_doubts", "_rests", "address", "answered", "ceiling", "cohort",
+        "_answers", "_back_due", "_doubts", "_rests", "address", "answered", "answered_due", "ceiling", "cohort",
         "failed", "gone", "health", "in_flight", "limit", "place", "probe_out", "rest_due",
         "strain", "unwelcome",
     )  # fmt: skip
@@ -66,6 +66,7 @@ class Member:
         self.gone = False  # no longer in the list
         self.unwelcome = False  # it wants other credentials
         self.answered = self.failed = 0
+        self.answered_due = -math.inf
         self.strain = 0  # 0 to MAX_STRAIN: how doubtful it has been of late
         self._doubts = 0
         self._rests = 0
@@ -76,7 +77,10 @@ class Member:
     def load(self) -> int:
         """Where it stands among others, less is better; -1: it takes nothing now."""
         if self.health is Health.HEALTHY:
-            return self.in_flight + self.strain if self.in_flight < self.limit else -1
+            if self.in_flight >= self.limit:
+                return -1
+            # An idle one is asked as soon as any other, or it could never show that it is well.
+            return self.in_flight + self.strain if self.in_flight else 0
         if self.health is Health.TRYING and not self.probe_out:
             return 0
         return -1
@@ -84,6 +88,7 @@ class Member:
     def passed(self, now: float, *, probe: bool) -> bool:
         """The proxy has carried an answer. Returns whether that ended a row of rests."""
         self.answered += 1
+        self.answered_due = now
         self._doubts = 0
         self._answers += 1
         if self.strain and self._answers % 8 == 0:
@@ -91,6 +96,7 @@ class Member:
         back = self.health is Health.TRYING and probe
         if back:
             self.health = Health.HEALTHY
+            self.strain = 0
             self._back_due = now
             self.unwelcome = False
         elif self._rests and now - self._back_due > RELAPSE_S:

@@ -443,6 +443,8 @@ class ProxyPool:
 
     def _came_to_nothing(self, ride: Ride, news: News, now: float, tries: int) -> Charge:
         member = ride.member
+        if member.answered_due > 0.5 * (ride.sent_due + now):
+            return Charge.TARGET  # it carried others' answers while this one was silent
         pairs = self._pairs(ride.domain)
         if not member.gone:
             pairs.got_nothing(member.place, now)
