@@ -107,12 +107,12 @@ class Limit:
         if not cycle.paced:  # tokens were wasted while nobody asked for them
             burst = (self.burst or 0.0) + 1.0
             rate = max(rate, cycle.meter.best_stretch(cycle.cut_due, burst=burst)[0])
-        self.mark = max(_LEAST, min(old, law.sit * rate))
+        self.mark = max(_LEAST, law.sit * min(old, rate))
         self.exact = cycle.paced
         known = self.burst is not None
         self._learn_burst()
         if not known:
-            self.mark = max(_LEAST, min(old, law.sit * self._rate(cycle)))
+            self.mark = max(_LEAST, law.sit * min(old, self._rate(cycle)))
 
     def _learn_burst(self) -> None:
         """The bucket's size, now that the mark is exact: what its last emptying took over it."""

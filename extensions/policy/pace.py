@@ -48,6 +48,8 @@ class Pace:
         "_score",
         "_step",
         "_told_s",
+        "_tried",
+        "_tried_due",
         "_waited",
         "_waited_s",
         "_window_s",
@@ -79,6 +81,8 @@ class Pace:
         self._told_s = 0.0
         self._window_s = 0.0  # how long the host stays shut once it is: it counts by the window
         self._rtt_s = 0.0
+        self._tried_due = math.inf  # when the first request left above the mark
+        self._tried = 0  # accepted requests since
         self._quota_rate = math.inf
         self._quota_due = -math.inf
 
@@ -132,6 +136,8 @@ class Pace:
         if rate is math.inf:
             return rate
         interval_s = 1.0 / rate
+        if self._tried_due is math.inf and self.probing:
+            self._tried_due = now
         if self._waited:  # the clock of probes runs only while requests really wait for tokens
             self._clock_s += interval_s
             self._waited_s += interval_s
@@ -153,6 +159,8 @@ class Pace:
         self._meter.accept(sent_due)
         if self._cut_due is not None and sent_due > self._cut_due:
             self._after += 1
+        if sent_due >= self._tried_due:
+            self._tried += 1
         self._score.passed()
         if self._doubt.watching and self._doubt.passed():
             self._judge(now)
@@ -258,23 +266,28 @@ class Pace:
             self._limit.fallen(cycle)
         self._pause_s = success_due - cycle.known_due
         self._relearn(self._refused / (meter.total + self._refused))
-        self._rest(cycle.blocked_s, same=same)
+        self._rest(cycle.blocked_s, same=same, old=old)
         meter.restart(success_due)
         self._next_due = now + 1.0 / self.rate
         self._waited = False
         self._waited_s = 0.0
 
-    def _rest(self, blocked_s: float, *, same: bool) -> None:
-        """Hold until what the last look cost is paid for; no longer than it was known before."""
+    def _rest(self, blocked_s: float, *, same: bool, old: float) -> None:
+        """Hold until what the last look cost is paid for; no longer than it was known before.
+
+        A mark far above the *old* one is known only by what passed above that.
+        """
         law, mark = self._law, self.mark or _LEAST
         cost = max(self._refused, blocked_s * mark)
         most = max(law.max_hold_s, 1.0 / (law.cost_share * mark))
         if not same:
-            most = min(most, max(law.few, self._meter.total) / mark)
+            known = self._tried if law.quarter * mark > old else self._meter.total
+            most = min(most, max(law.few, known) / mark)
         self._hold_s = min(cost / (law.cost_share * mark), most)
         self._clock_s = 0.0
         self._step = law.probe_step
         self._refused = 0
+        self._tried, self._tried_due = 0, math.inf
 
     def _relearn(self, share: float) -> None:
         """A cycle's *share* of refusals may show that there is less noise, or no noise but a limit."""
