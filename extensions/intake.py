@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from .control import Control
     from .leases import Lease
+    from .order import Order
     from .stores.deadletter_rows import Row
 
 logger = logging.getLogger(__name__)
@@ -39,17 +40,14 @@ OF_ONE_REQUEST = (
 )
 """Meta keys that a callback copies to other requests with `meta=response.meta`, where they would be wrong."""
 
-SEED_RANK = 1 << 48
-"""Added to a seed's rank, so that at the same priority links go before seeds, as in Scrapy."""
-
 
 class Intake:
     """Takes requests in. One for each crawl."""
 
-    def __init__(self, control: Control, *, first_id: int, links_first_in_first_out: bool) -> None:
+    def __init__(self, control: Control, *, first_id: int, order: Order) -> None:
         self._control = control
         self._last_id = first_id
-        self._fifo = links_first_in_first_out
+        self._order = order
         self._start_counts: dict[bytes, int] = {}
         self._mark: bytes | None = None  # by which the request in hand is known
 
@@ -177,13 +175,7 @@ class Intake:
         if self._control.proxies is not None:
             strip(request)
         row_id = self.next_id()
-        rank = (
-            SEED_RANK + row_id
-            if meta.get("is_start_request")
-            else row_id
-            if self._fifo
-            else -row_id
-        )
+        rank = self._order.rank(row_id, seed=bool(meta.get("is_start_request")))
         _straighten(request)
         domain = meta.get("download_slot") or domain_key(request.url)
         return Entry(

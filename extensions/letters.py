@@ -195,7 +195,7 @@ def skipped_because(failure: Failure) -> str:
 def detail_of(failure: Failure) -> str:
     """The failure's class and message, with the innermost frames where there are any."""
     value = failure.value
-    head = f"{_class_name(value)}: {value}"
+    head = "; ".join([f"{_class_name(value)}: {value}", *getattr(value, "__notes__", ())])
     frames = traceback.extract_tb(value.__traceback__ if value is not None else None)[-4:]
     return head if not frames else head + "\n" + "".join(traceback.format_list(frames))
 

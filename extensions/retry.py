@@ -175,14 +175,18 @@ class RetryMiddleware:
 
 
 class BanRetryMiddleware(RetryMiddleware):
-    """What is left of it where the user has put in another retry middleware: ban pages, of which that knows nothing."""
+    """What is left of it beside another retry middleware: ban pages and proxies' own failures, of which that knows nothing."""
 
     def process_response(self, request: Request, response: Response) -> Request | Response:
-        """Retry what the ban rules called a wall; leave all else to the other."""
+        """Retry what the ban rules called a wall, or what a proxy failed at; leave all else to the other."""
         out = self._out(request)
-        if out is None or not out.banned:
+        if out is None or not (out.banned or out.spared is not None):
             return response
         return super().process_response(request, response)
 
-    def process_exception(self, request: Request, exception: Exception) -> None:
-        """Leave it to the other."""
+    def process_exception(self, request: Request, exception: Exception) -> Request | None:
+        """The same for failures."""
+        out = self._out(request)
+        if out is None or out.spared is None:
+            return None
+        return super().process_exception(request, exception)

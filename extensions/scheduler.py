@@ -30,6 +30,7 @@ from .intake import Intake
 from .ledger import Ledger
 from .lineage import current_lease, enter_lease
 from .opening import open_frontier, open_post, open_writer
+from .order import Order
 from .policy.frontier import Entry
 from .proxies import Proxies
 from .proxylist import BadProxyList
@@ -63,17 +64,17 @@ class Scheduler(BaseScheduler):
 
     Args:
         control: The crawl's control room.
-        fifo: Whether links of equal priority go first in, first out.
+        order: Of requests of equal priority.
         folder: JOBDIR; None for a job that need not outlive the process.
         auth_encoding: Of the proxies' credentials in a header.
     """
 
     def __init__(
-        self, *, control: Control, fifo: bool, folder: str | None, auth_encoding: str = "latin-1"
+        self, *, control: Control, order: Order, folder: str | None, auth_encoding: str = "latin-1"
     ) -> None:
         self._control = control
         self._auth_encoding = auth_encoding
-        self._fifo = fifo
+        self._order = order
         self._folder = folder
         self._dispatch = Dispatch(control)
         self._intake: Intake | None = None
@@ -91,10 +92,9 @@ class Scheduler(BaseScheduler):
         control = crawler.get_extension(Control)
         if control is None:
             raise NotConfigured("SCHEDULER is Sluice's, but its extension is not enabled")
-        queue = str(crawler.settings["SCHEDULER_MEMORY_QUEUE"])
         scheduler = cls(
             control=control,
-            fifo="Fifo" in queue,
+            order=Order.from_settings(crawler.settings),
             folder=job_dir(crawler.settings),
             auth_encoding=crawler.settings["HTTPPROXY_AUTH_ENCODING"] or "latin-1",
         )
@@ -232,9 +232,7 @@ class Scheduler(BaseScheduler):
             flush_soon=self._flusher.soon,
             note_change=self._flusher.note_change,
         )
-        self._intake = Intake(
-            control, first_id=opened.recovered.last_id, links_first_in_first_out=self._fifo
-        )
+        self._intake = Intake(control, first_id=opened.recovered.last_id, order=self._order)
         control.restore_book(opened.recovered)
         control.learned.load(ledger.store.fact(names.FACT_LEARNED), control.now_at())
         self._take_over(opened.recovered)

@@ -24,6 +24,7 @@ from .bans import BanCheck
 from .control import Control
 from .domains import Trouble
 from .letters import cause_of, trouble_of
+from .partial import PartialAnswers
 from .policy.domains import domain_key
 from .policy.outcome import Outcome
 from .policy.proxies import Charge, News
@@ -69,6 +70,7 @@ class ThrottleMiddleware:
     def __init__(self, *, control: Control) -> None:
         self._control = control
         self._bans = BanCheck(control)
+        self._partial = PartialAnswers(control.crawler.signals)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -136,6 +138,7 @@ class ThrottleMiddleware:
 
     def process_exception(self, request: Request, exception: Exception) -> None:
         """Classify a failure to get any response."""
+        self._partial.explain(request, exception)
         out = self._find(request)
         if out is None or (out.ticket is None and out.ride is None):
             return
