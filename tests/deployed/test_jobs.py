@@ -54,6 +54,7 @@ def test_jobs_of_one_spider_resume_after_cancel_and_kill_under_newer_code(scrapy
         for job in JOBS[:2]:
             wait_for(lambda job=job: f"code {second}, Sluice" in scrapyd.log(job), JOB_S, told)
             wait_for(lambda job=job: "Exit code 3: " in scrapyd.log(job), JOB_S, told)
+            assert f"'sluice/code_version': '{second}'" in scrapyd.log(job)
             lines = scrapyd.results(job)
             assert urls(lines) == meant[job], told()
             assert lines[: len(had[job])] == had[job]
