@@ -1,6 +1,6 @@
 """``python -m benchmarks [NAME ...] [--rounds N]``: every scenario, or those that are named.
 
-``peers`` takes a quarter of an hour a round and installs a peer from PyPI: it runs only if named.
+``peers`` takes a quarter of an hour a round and installs a peer from PyPI, as ``rotating`` does: they run only if named.
 """
 
 from __future__ import annotations
@@ -10,20 +10,30 @@ from importlib.metadata import version
 
 from .governor import governor
 from .peers import peers
+from .proxies import choosing, rotating
 from .scenarios import SCENARIOS as OF_CRAWLS
 from .scenarios import Table
 from .shared import shared
 from .sinks import outage, sinks
 
-SCENARIOS = {**OF_CRAWLS, "governor": governor, "sinks": sinks, "outage": outage, "shared": shared}
-IF_NAMED = {"peers": peers}
+SCENARIOS = {
+    **OF_CRAWLS,
+    "governor": governor,
+    "choosing": choosing,
+    "sinks": sinks,
+    "outage": outage,
+    "shared": shared,
+}
+IF_NAMED = {"peers": peers, "rotating": rotating}
 
 
 def main() -> None:
     """Run what was asked for and print a table for each."""
     known = {**SCENARIOS, **IF_NAMED}
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", help=f"of {', '.join(known)} (default: all but peers)")
+    parser.add_argument(
+        "names", nargs="*", help=f"of {', '.join(known)} (default: all but peers and rotating)"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="runs of each client (median)")
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(known):

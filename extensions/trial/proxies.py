@@ -54,6 +54,7 @@ class TrialProxy:
         user, password: What it asks for; None: nothing.
         delay_s: Seconds that it takes on top of the host.
         limit: What is over so many at once is answered with 502.
+        address: Of its own, on loopback.
     """
 
     def __init__(
@@ -63,7 +64,9 @@ class TrialProxy:
         password: str = "",
         delay_s: float = 0.0,
         limit: int | None = None,
+        address: str = "127.0.0.1",
     ) -> None:
+        self._address = address
         self.mood = Mood.GOOD
         self.delay_s = delay_s
         self.limit = limit
@@ -80,13 +83,13 @@ class TrialProxy:
     @property
     def place(self) -> str:
         """Its host and port."""
-        return f"127.0.0.1:{self.port}"
+        return f"{self._address}:{self.port}"
 
     async def open(self) -> None:
         """Listen, on the same port as before."""
         if self._server is None:
             self._server = await asyncio.start_server(
-                self._meet, "127.0.0.1", self.port, backlog=512, reuse_address=True
+                self._meet, self._address, self.port, backlog=512, reuse_address=True
             )
             self.port = self._server.sockets[0].getsockname()[1]
 
