@@ -42,14 +42,21 @@ class Politeness:
         self._crawl_delays: dict[str, float] = {}
         self.has_delays = bool(self._delay_s) or any(s.get("delay") for s in self._slots.values())
 
+    def _slot(self, domain: str) -> dict[str, Any]:
+        """What DOWNLOAD_SLOTS says of *domain*: by host and port, or, as in Scrapy, by the host alone."""
+        if not self._slots:
+            return self._slots
+        own = self._slots.get(domain)
+        return self._slots.get(domain.rpartition(":")[0], {}) if own is None else own
+
     def ceiling(self, domain: str) -> int:
         """Requests that *domain* may have in flight, at least 1."""
-        own = int(self._slots.get(domain, {}).get("concurrency", self._ceiling)) or UNLIMITED
+        own = int(self._slot(domain).get("concurrency", self._ceiling)) or UNLIMITED
         return max(1, min(own // self._workers, self._total))
 
     def min_delay_s(self, domain: str) -> float:
         """Seconds between two requests to *domain*, before jitter."""
-        delay_s = float(self._slots.get(domain, {}).get("delay", self._delay_s))
+        delay_s = float(self._slot(domain).get("delay", self._delay_s))
         return max(0.0, delay_s * self._workers)
 
     def set_floors(self, domain: str, governor: DomainGovernor) -> None:
@@ -62,7 +69,7 @@ class Politeness:
         """A request was sent: draw the jittered gap before the next one."""
         delay_s = self.min_delay_s(domain)
         if delay_s:
-            jitter = float(self._slots.get(domain, {}).get("jitter", self._jitter))
+            jitter = float(self._slot(domain).get("jitter", self._jitter))
             spread = jitter * (2.0 * self._draw() - 1.0)
             governor.set_floor(min_interval_s=max(0.0, delay_s * (1.0 + spread)))
 

@@ -38,6 +38,12 @@ def test_the_ceiling_of_a_domain_is_its_slots_or_the_settings_and_never_over_the
     assert [polite.ceiling(d) for d in ("other", "one", "many")] == [6, 1, 10]
 
 
+def test_a_slot_is_named_by_host_and_port_or_as_in_scrapy_by_the_host():
+    polite = politeness(DOWNLOAD_SLOTS={"a.example": {"delay": 3}, "a.example:81": {"delay": 5}})
+    domains = ("a.example", "a.example:80", "a.example:81", "b.example:80", "example")
+    assert [polite.min_delay_s(domain) for domain in domains] == [3, 3, 5, 0, 0]
+
+
 def test_nought_means_no_limit():
     polite = politeness(CONCURRENT_REQUESTS=0, CONCURRENT_REQUESTS_PER_DOMAIN=0)
     assert polite.ceiling("any") == UNLIMITED

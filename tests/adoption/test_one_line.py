@@ -13,7 +13,7 @@ from tests.sites import Bucket, Host, Site
 if TYPE_CHECKING:
     from pathlib import Path
 
-PAGES = 300
+PAGES = 180
 SPIDER = '''
 import scrapy
 
@@ -40,10 +40,13 @@ def urls(path: Path) -> list[str]:
 
 
 def test_the_one_line_makes_the_crawl_complete(project):
-    """A host that takes 50 a second loses most of a stock crawl's pages, and none with the line."""
+    """A host that takes 25 a second: a stock crawl loses many of its pages, and none with the line.
+
+    How many depends on how fast this machine sends them; docs/adoption.md has figures of a quiet one.
+    """
     project.spider(SPIDER)
     crawl = ("crawl", "pages", "-a", f"count={PAGES}", "-O")
-    with Site(Host(latency_s=0.02, limit=Bucket(rate=50, burst=10))) as site:
+    with Site(Host(latency_s=0.02, limit=Bucket(rate=25, burst=10))) as site:
         where = ("-a", f"site=http://{site.domain()}")
         before = project.scrapy(*crawl, "stock.jsonl", *where)
         assert before.returncode == 0, before.stderr
@@ -51,7 +54,7 @@ def test_the_one_line_makes_the_crawl_complete(project):
         project.adopt()
         done = project.scrapy(*crawl, "feed.jsonl", *where)
     assert done.returncode == 0, done.stderr
-    assert lost > PAGES / 2
+    assert lost > PAGES / 4
     found = urls(project.folder / "results" / "pages.jsonl")
     assert sorted(found) == sorted(set(found))
     assert len(found) == PAGES
