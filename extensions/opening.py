@@ -15,6 +15,7 @@ from .deadletterpost import POLL_S, WATCHED_POLL_S, DeadLetterPost, PostHooks
 from .letterplaces import place_of, watched_key
 from .opened import Opened
 from .spiderargs import spider_arguments
+from .stores.base import StoreBroken
 from .stores.sinks import SinkGone, make_sinks
 from .stores.sqlite import SqliteJobStore
 from .writer import ResultsWriter, WriterHooks
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from .stores.deadletter_rows import Row
 
 STORE_NAME = "job.sqlite"
+STOCK_QUEUE = "requests.queue"
+"""What Scrapy's own scheduler leaves in JOBDIR."""
 
 
 async def open_frontier(control: Control, folder: str | None) -> Opened:
@@ -52,6 +55,11 @@ def open_store(folder: str | None, *, spider: str) -> Opened:
     """
     durable = folder is not None and not leaves_no_trace()
     path = Path(folder) / STORE_NAME if durable and folder is not None else None
+    if path is not None and (path.parent / STOCK_QUEUE).exists() and not path.exists():
+        raise StoreBroken(
+            f"{path.parent} holds a job of stock Scrapy's, which would begin anew here: finish it with"
+            " SLUICE_ENABLED=False, or give another JOBDIR"
+        )
     store = SqliteJobStore(path=path, durable=durable, spider=spider)
     return Opened(store=store, durable=durable, recovered=store.open())
 

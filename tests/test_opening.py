@@ -100,3 +100,21 @@ async def test_a_results_file_can_be_named_after_the_job(crawl, site):
     for _ in range(2):
         await crawl(ListSpider, pattern, urls=site.urls(1))
     assert len(list(Path("out").glob("list-*.jsonl"))) == 3
+
+
+@ensureDeferred
+async def test_a_job_of_stock_scrapys_is_refused_and_left_as_it_is(crawl, site):
+    """Taken over in silence it would begin anew."""
+    job = {"JOBDIR": "job"}
+    await crawl(
+        ListSpider, {**job, "SLUICE_ENABLED": False, "CLOSESPIDER_PAGECOUNT": 1}, urls=site.urls(40)
+    )
+    left = {path: path.read_bytes() for path in Path("job").rglob("*") if path.is_file()}
+    assert any("requests.queue" in path.parts for path in left)
+    refused = await crawl(ListSpider, job, urls=site.urls(40))
+    assert (refused.reason, refused.items) == ("store_failed", [])
+    assert any("finish it with SLUICE_ENABLED=False" in text for text in refused.messages())
+    assert {path: path.read_bytes() for path in left} == left
+    assert not Path("job", "job.sqlite").exists()
+    finished = await crawl(ListSpider, {**job, "SLUICE_ENABLED": False}, urls=site.urls(40))
+    assert finished.reason == "finished"
