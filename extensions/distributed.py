@@ -15,23 +15,20 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from scrapy import signals
-
 from . import names
 from .arrivals import Arrivals
+from .away import RETRY_BASE_S, RETRY_CAP_S, Away
 from .fairshare import FairShare
+from .hearing import Hearing
 from .stores.base import State, StoreBroken, StoreError, StoreTooNew
-from .stores.redis import Fenced, JobLost
+from .stores.redisanswers import Fenced, JobLost
 from .stores.redisscripts import RedisRefused
+from .watches import Watches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scrapy import Request
 
     from .control import Control
     from .policy.frontier import Entry
-    from .stores.base import DomainBacklog, StoredRequest
     from .stores.redis import RedisJobStore
 
 logger = logging.getLogger(__name__)
@@ -40,7 +37,6 @@ IDLE_S = 1.0
 """How often an idle worker asks: one command a second, and new work is seen within one."""
 BUSY_S = 0.02
 """Least time between two exchanges of a worker that could use more domains than it has."""
-RETRY_BASE_S, RETRY_CAP_S = 0.1, 2.0
 CLOSE_S = 10.0
 SEEDS_UP_TO = 0.7
 """Of Redis's memory: with more used no seeds come in. The rest is for links, which cannot wait, and for what was seen."""
@@ -60,46 +56,29 @@ class Distributed:
 
     def __init__(self, *, control: Control, store: RedisJobStore, persist: bool) -> None:
         self.store = store
-        self.away_since_at: float | None = None
-        self.trouble = ""  # what Redis's failure said, while it lasts
         self._control = control
         self._persist = persist
         self._arrivals = Arrivals()
+        self.watches = Watches(store)
+        Hearing(control=control, store=store, arrivals=self._arrivals)
         self._share = FairShare(control=control, store=store, arrivals=self._arrivals)
         self._task: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
-        self._failures = 0
+        self._away = Away(lambda: control.stats.inc_value(names.STAT_REDIS_AWAY))
         self._failed = False
-        self._watches: dict[str, Callable[[], None]] = {}
-        self._requests: dict[str, int] = {}  # of watched dead letters
-        store.events.arrived = self._arrived
-        store.events.passed_on = self._passed_on
-        store.events.duplicate = self._duplicate
-        store.events.backlog = self._backlog
-        store.events.crashed = self._crashed
-        store.events.learned = self._learned
-        store.events.watched = self._watched
 
     def carries(self, *, items: bool, letters: bool) -> None:
         """Are there sinks, and a dead-letter file, for which a request's end must wait?"""
-        self.store.delivers_items, self.store.delivers_letters = items, letters
+        self.store.delivers(items=items, letters=letters)
 
     def start(self) -> None:
         """Begin to exchange."""
         self._task = asyncio.get_running_loop().create_task(self._work(), name="redis")
 
-    def watch_queue(self, key: str, taker: str, look: Callable[[], None]) -> None:
-        """Call *look* while there are seeds under *key*, from which *taker* takes; the look costs no command of its own."""
-        self._watches[key], self.store.wishes.watch[key] = look, taker
-
-    def watch_letters(self, key: str, look: Callable[[], None]) -> None:
-        """Call *look* when somebody wants dead letters under *key* replayed."""
-        self._watches[key], self.store.wishes.watch[key] = look, ""
-
-    def watch_no_more(self, key: str) -> None:
-        """Whoever watched *key* is gone."""
-        self._watches.pop(key, None)
-        self.store.wishes.watch.pop(key, None)
+    @property
+    def away_since_at(self) -> float | None:
+        """Since when (wall clock) Redis is away, or full; None while it is well."""
+        return self._away.since_at
 
     # -- what the scheduler asks -----------------------------------------------------------------
 
@@ -166,71 +145,6 @@ class Distributed:
         here = 0 if queue is None else len(queue)
         return here + self._arrivals.of(entry.domain) < frontier.share()
 
-    # -- what Redis says -------------------------------------------------------------------------
-
-    def _take_arriving(self, ids: list[int]) -> list[Entry]:
-        control, entries = self._control, self._arrivals.take(ids)
-        if control.entry_stored is not None:
-            for entry in entries:
-                if entry.seed is not None:
-                    control.entry_stored(entry.seed)
-        return entries
-
-    def _arrived(self, ids: list[int]) -> None:
-        control = self._control
-        for entry in self._take_arriving(ids):
-            control.admit(entry, 0.0)
-        control.wake_soon()
-
-    def _passed_on(self, ids: list[int]) -> None:
-        for entry in self._take_arriving(ids):
-            self._control.book.taken(entry.domain, -1)
-            entry.request = None
-
-    def _duplicate(self, ids: list[int]) -> None:
-        control = self._control
-        for entry in self._take_arriving(ids):
-            control.book.taken(entry.domain, -1)
-            self._report_duplicate(entry.request)
-
-    def _report_duplicate(self, request: Request | bytes) -> None:
-        control = self._control
-        if isinstance(request, bytes):
-            request = control.ledger.codec.decode(request)
-        control.stats.inc_value(names.STAT_DUPLICATES)
-        control.log_duplicate(request)
-        control.crawler.signals.send_catch_log(
-            signals.request_dropped, request=request, spider=control.spider
-        )
-
-    def _backlog(self, backlog: DomainBacklog) -> None:
-        control = self._control
-        control.book.taken(backlog.domain, backlog.count)
-        control.frontier.note_on_disk(
-            backlog.domain, backlog.count, backlog.best_priority, backlog.best_rank
-        )
-        control.flush_soon()
-
-    def _crashed(self, rows: list[StoredRequest]) -> None:
-        for row in rows:
-            self._control.book.taken(row.domain)
-            self._control.graves.bury_crashed(row)
-
-    def _learned(self, domain: str, text: str) -> None:
-        control = self._control
-        control.learned.hear(domain, text, control.now_at())
-
-    def _watched(self, key: str, number: int) -> None:
-        look = self._watches.get(key)
-        if look is None:
-            return
-        if self.store.wishes.watch[key]:
-            if number:
-                look()
-        elif number != self._requests.get(key, number):
-            look()
-        self._requests[key] = number
-
     # -- the task --------------------------------------------------------------------------------
 
     async def _work(self) -> None:
@@ -245,7 +159,7 @@ class Distributed:
                     await self._wait_for_news()
 
     async def _wait_for_news(self) -> None:
-        if self._failures:
+        if self._away.failures:
             await asyncio.sleep(RETRY_CAP_S)
         await self._news.wait()
 
@@ -263,7 +177,7 @@ class Distributed:
             self._give_up(error)
             return 0.0
         except StoreError as error:
-            return self._wait_out(error)
+            return self._away.wait_s(error)
         except Exception:
             logger.exception("The exchange with Redis failed; the crawl is closed")
             self._give_up(StoreBroken("the exchange with Redis failed"))
@@ -283,28 +197,15 @@ class Distributed:
 
     # -- trouble ---------------------------------------------------------------------------------
 
-    def _wait_out(self, error: StoreError) -> float:
-        self._failures += 1
-        if self.away_since_at is None:
-            self.away_since_at = time.time()
-            self._control.stats.inc_value(names.STAT_REDIS_AWAY)
-        if str(error) != self.trouble:
-            self.trouble = str(error)
-            logger.warning("%s What is in hand goes on; it is tried again", error)
-        return float(min(RETRY_CAP_S, RETRY_BASE_S * 2 ** min(self._failures, 10)))
-
     def _back(self) -> None:
-        self._failures = 0
         control, store = self._control, self.store
-        control.stats.set_value(names.STAT_LATE_ENDS, store.refused)
+        control.stats.set_value(names.STAT_LATE_ENDS, store.late_ends)
         control.stats.set_value(names.STAT_WORKERS, store.totals.workers)
         if store.full:
-            self._wait_out(StoreError("Redis is full (maxmemory): new requests wait here."))
-            return
-        if self.away_since_at is not None:
-            away_s = time.time() - self.away_since_at
-            logger.info("Redis works again after %.1f s", away_s)
-            self.away_since_at, self.trouble = None, ""
+            self._away.failures = 0
+            self._away.wait_s(StoreError("Redis is full (maxmemory): new requests wait here."))
+        else:
+            self._away.over()
 
     async def _start_again(self, error: StoreError) -> None:
         """Others have what was this worker's. What is in flight goes on; its end will not count."""
@@ -318,11 +219,11 @@ class Distributed:
             control.stand_in_line(name)
         self._share.forget()
         try:
-            self.store.refused += await self.store.enter_again()
+            self.store.lost_ends(await self.store.enter_again())
         except (RedisRefused, StoreTooNew, JobLost) as broken:
             self._give_up(broken)
         except StoreError as away:
-            self._wait_out(away)
+            self._away.wait_s(away)
 
     def _give_up(self, error: StoreError) -> None:
         self._failed = True
@@ -344,7 +245,7 @@ class Distributed:
                 while not self._failed:
                     if not await self._hand_over():
                         break
-                    await asyncio.sleep(RETRY_BASE_S if self._failures else 0)
+                    await asyncio.sleep(RETRY_BASE_S if self._away.failures else 0)
                 wipe = reason == "finished" and not self._persist
                 rows, workers = await store.leave(wipe=wipe)
         except (StoreError, TimeoutError) as error:
@@ -363,7 +264,7 @@ class Distributed:
         except (RedisRefused, JobLost, Fenced):
             raise
         except StoreError:
-            self._failures += 1
+            self._away.failures += 1
             return True
-        self._failures = 0
+        self._away.failures = 0
         return self.store.waiting > 0 and self.store.sends

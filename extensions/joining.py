@@ -14,6 +14,7 @@ from .opened import Opened
 from .redissettings import RedisSettings
 from .stores.redis import RedisJobStore
 from .stores.redisscripts import RedisAway
+from .stores.redisvalues import Terms
 from .stores.sqlite import SqliteJobStore
 
 if TYPE_CHECKING:
@@ -42,9 +43,8 @@ async def open_shared(control: Control) -> Opened:
         local=SqliteJobStore(path=None, durable=False, spider=control.spider.name),
         requests_key=where.requests_key,
         dupefilter_key=where.dupefilter_key,
-        lease_s=config.lease_s,
+        terms=Terms(lease_s=config.lease_s, workers_per_domain=config.workers_per_domain),
         window=config.memory_window,
-        workers_per_domain=config.workers_per_domain,
         first_domains=control.crawler.settings.getint("CONCURRENT_REQUESTS"),
     )
     shared = Distributed(control=control, store=store, persist=where.persist)

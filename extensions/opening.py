@@ -117,7 +117,7 @@ async def open_post(
     )
     await post.open()
     if control.shared is not None and watched is not None:
-        control.shared.watch_letters(watched, post.look)
+        control.shared.watches.letters(watched, post.look)
     return post
 
 

@@ -95,7 +95,7 @@ class QueueMixin(_Base):
         self.seed_queue = queue.key
         news = asyncio.Event()
         if control.shared is not None:
-            control.shared.watch_queue(queue.key, queue.taker, news.set)
+            control.shared.watches.queue(queue.key, queue.taker, news.set)
         self.logger.info("Reading seeds from %s", queue.key)
         try:
             async for request in self._seeds(control, queue, news):
@@ -104,7 +104,7 @@ class QueueMixin(_Base):
             control.entry_stored = None
             self.seed_queue, self.idle_until_at = "", None
             if control.shared is not None:
-                control.shared.watch_no_more(queue.key)
+                control.shared.watches.no_more(queue.key)
             await queue.close()
 
     async def _seeds(

@@ -5,11 +5,16 @@ The rule it keeps: a process of this host is asked for at the kernel; one of ano
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from .joblock import Holder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 HEARTBEAT_S: Final = 60.0
 SILENT_S: Final = 600.0
@@ -33,3 +38,23 @@ def alive(holder: str, seen_at: float) -> bool:
     if process.host != Holder.myself().host:
         return time.time() - seen_at < SILENT_S
     return process.may_live()
+
+
+def read_runs(found: Mapping[bytes, bytes]) -> dict[str, dict[str, Any]]:
+    """Runs as a store without columns keeps them: JSON by name. What cannot be read is left out."""
+    runs = {}
+    for run, text in found.items():
+        with contextlib.suppress(ValueError):
+            runs[run.decode()] = dict(json.loads(text))
+    return runs
+
+
+def lives(run: Mapping[str, Any]) -> bool:
+    """Is *run* at work?"""
+    return run.get("ended_at") is None and alive(str(run.get("holder")), run.get("seen_at") or 0.0)
+
+
+def may_come_back(run: Mapping[str, Any], job: str) -> bool:
+    """Is *job* running as *run*, or can it be resumed?"""
+    folder = run.get("folder")
+    return run.get("job") == job and bool((folder and Path(folder).exists()) or lives(run))

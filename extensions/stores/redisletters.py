@@ -10,17 +10,17 @@ import contextlib
 import json
 import time
 import uuid
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from .deadletter_db import DeadLetterError
 from .deadletter_filters import EVERYTHING
 from .deadletter_rows import REPLAYABLE, Claim, Requested, Row, arguments_text
-from .deadletter_runs import HEARTBEAT_S, alive, holder_text
+from .deadletter_runs import HEARTBEAT_S, holder_text, lives, may_come_back, read_runs
 from .redisletterwire import LetterScripts, arguments_of, failures_of, read_letter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from redis import Redis
 
@@ -124,7 +124,7 @@ class RedisDeadLetters:
             self._say(pipeline)
             pipeline.hgetall(f"{self.key}:runs").smembers(f"{self.key}:jobs")
             *_, runs, jobs = pipeline.execute()
-            known = _runs(runs)
+            known = read_runs(runs)
             before = [run for run, record in known.items() if record.get("job") == job]
             self._forget_runs(run for run in before if run != self._run)
             if job.encode() in jobs:
@@ -171,13 +171,13 @@ class RedisDeadLetters:
             pipeline = self._client.pipeline(transaction=False)
             pipeline.hgetall(f"{self.key}:runs").smembers(f"{self.key}:jobs")
             runs, jobs = pipeline.execute()
-            return self._recover(jobs, _runs(runs))
+            return self._recover(jobs, read_runs(runs))
 
     def _recover(self, jobs: Iterable[bytes], runs: Mapping[str, Mapping[str, Any]]) -> int:
         gone = [
             job.decode()
             for job in jobs
-            if not any(_may_come_back(run, job.decode()) for run in runs.values())
+            if not any(may_come_back(run, job.decode()) for run in runs.values())
         ]
         return sum(int(self._scripts.move("recover", [0], job=job)) for job in gone)
 
@@ -240,8 +240,8 @@ class RedisDeadLetters:
         """Is a crawl of this spider at work, made so? It takes what is requested."""
         with failures_of(self._place):
             return any(
-                (run.get("spider"), run.get("arguments")) == (spider, arguments) and _lives(run)
-                for run in _runs(self._client.hgetall(f"{self.key}:runs")).values()
+                (run.get("spider"), run.get("arguments")) == (spider, arguments) and lives(run)
+                for run in read_runs(self._client.hgetall(f"{self.key}:runs")).values()
             )
 
     # -- inside
@@ -284,24 +284,6 @@ class RedisDeadLetters:
             self._forget_runs([run])
             if self._claimed:
                 self._scripts.move("recover", [0], job=self._record["job"])
-
-
-def _runs(found: Mapping[bytes, bytes]) -> dict[str, dict[str, Any]]:
-    runs = {}
-    for run, text in found.items():
-        with contextlib.suppress(ValueError):
-            runs[run.decode()] = dict(json.loads(text))
-    return runs
-
-
-def _lives(run: Mapping[str, Any]) -> bool:
-    return run.get("ended_at") is None and alive(str(run.get("holder")), run.get("seen_at") or 0.0)
-
-
-def _may_come_back(run: Mapping[str, Any], job: str) -> bool:
-    """Is *job* running as *run*, or can it be resumed?"""
-    folder = run.get("folder")
-    return run.get("job") == job and bool((folder and Path(folder).exists()) or _lives(run))
 
 
 def keys_of_all(client: Redis, *, place: str) -> list[str]:

@@ -18,6 +18,21 @@ DUE_AT_ONCE: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
+class Terms:
+    """What holds between the workers of a job.
+
+    Attributes:
+        lease_s: A worker that is silent for so long is taken for dead.
+        workers_per_domain: How many may share one.
+        max_crashes: A request in flight at so many deaths is reported.
+    """
+
+    lease_s: float = 30.0
+    workers_per_domain: int = 1
+    max_crashes: int = 3
+
+
+@dataclass(frozen=True, slots=True)
 class Totals:
     """The whole job, all workers together, as of the last answer.
 

@@ -13,7 +13,9 @@ from scrapy.utils.defer import deferred_f_from_coro_f
 from extensions.config import BadSetting
 from extensions.redissettings import RedisSettings
 from extensions.stores.base import Batch, State, StoreBroken, StoredRequest
-from extensions.stores.redis import Fenced, JobLost, RedisJobStore
+from extensions.stores.redis import RedisJobStore
+from extensions.stores.redisanswers import Fenced, JobLost
+from extensions.stores.redisvalues import Terms
 from extensions.stores.sqlite import SqliteJobStore
 from spiders.pages import PagesSpider
 from tests.valkey import valkey
@@ -27,7 +29,7 @@ def a_store(server, **settings) -> RedisJobStore:
         dupefilter_key="s:dupefilter",
         **settings,
     )
-    store.delivers_items = store.delivers_letters = False
+    store.delivers(items=False, letters=False)
     return store
 
 
@@ -75,7 +77,10 @@ def test_a_blocking_client_s_class_is_refused():
 
 @deferred_f_from_coro_f
 async def test_a_worker_that_was_taken_for_dead_says_nothing_that_counts(server):
-    slow, quick = a_store(server, lease_s=0.3), a_store(server, lease_s=0.3)
+    slow, quick = (
+        a_store(server, terms=Terms(lease_s=0.3)),
+        a_store(server, terms=Terms(lease_s=0.3)),
+    )
     await slow.connect()
     slow.commit(Batch(inserts=[row(1, state=State.WINDOW)]))
     await slow.exchange()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from redis.asyncio import Redis
 
 from extensions.stores.redis import RedisJobStore
+from extensions.stores.redisvalues import Terms
 from extensions.stores.sqlite import SqliteJobStore
 
 if TYPE_CHECKING:
@@ -47,9 +48,9 @@ class SettledRedisStore:
             local=SqliteJobStore(path=self._folder / "local.sqlite"),
             requests_key="s:requests",
             dupefilter_key="s:dupefilter",
-            max_crashes=self._max_crashes,
+            terms=Terms(max_crashes=self._max_crashes),
         )
-        self._store.delivers_items = self._store.delivers_letters = False
+        self._store.delivers(items=False, letters=False)
         self._store.wishes.due_by = 0.0
         await self._store.connect()
         await self._settle()
@@ -85,7 +86,9 @@ class SettledRedisStore:
         await store.exchange()
         store.wishes.due_by = 0.0
         await self._settle()
-        rows = [row for domain in store._shelf.domains() for row in store.refill(domain, limit)]
+        rows = [
+            row for domain in store._hand.shelf.domains() for row in store.refill(domain, limit)
+        ]
         return rows, store.refill_due(now_at, limit)[1]
 
     def seen(self, fingerprint: bytes) -> bool:
