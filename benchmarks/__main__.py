@@ -13,7 +13,7 @@ from .peers import peers
 from .proxies import choosing, rotating
 from .scenarios import SCENARIOS as OF_CRAWLS
 from .scenarios import Table
-from .shared import shared
+from .shared import memory, shared, workers
 from .sinks import outage, sinks
 
 SCENARIOS = {
@@ -23,6 +23,8 @@ SCENARIOS = {
     "sinks": sinks,
     "outage": outage,
     "shared": shared,
+    "workers": workers,
+    "redis_memory": memory,
 }
 IF_NAMED = {"peers": peers, "rotating": rotating}
 

@@ -26,7 +26,6 @@ from .stores.redisscripts import RedisRefused
 from .watches import Watches
 
 if TYPE_CHECKING:
-
     from .control import Control
     from .policy.frontier import Entry
     from .stores.redis import RedisJobStore

@@ -8,6 +8,7 @@ import time
 
 import pytest
 import pytest_twisted
+import redis
 
 from spiders.pages import PagesSpider
 from tests.shared.workers import Worker
@@ -181,6 +182,96 @@ async def test_writes_are_refused_for_a_while(crawl, tmp_path, server, shared):
         result = await crawl(PagesSpider, {**shared, "SLUICE_LEASE_S": 30}, seeds="s")
         await refusing
     assert sorted(item.url for item in result.items) == sorted(urls)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_server_that_cannot_save_refuses_writes(crawl, tmp_path, shared):
+    """MISCONF, for real: a folder stands where the server's file should be."""
+    server = ValkeyServer(tmp_path / "v", "--dbfilename", "taken")
+    server.start()
+    with Site(Host(latency_s=0.1)) as site:
+        urls = site.urls(200)
+        (tmp_path / "s").write_text("\n".join(urls))
+
+        def save(status):
+            server.client.bgsave()
+            until(lambda: not server.client.info("persistence")["rdb_bgsave_in_progress"])
+            assert server.client.info("persistence")["rdb_last_bgsave_status"] == status
+
+        async def refuse():
+            await asyncio.sleep(1.0)
+            (server.folder / "taken").mkdir()
+            server.client.config_set("save", "3600 1")
+            await asyncio.to_thread(save, "err")
+            with pytest.raises(redis.ResponseError, match="MISCONF"):
+                server.client.set("x", "y")
+            await asyncio.sleep(3.0)
+            (server.folder / "taken").rmdir()
+            await asyncio.to_thread(save, "ok")
+
+        refusing = asyncio.ensure_future(refuse())
+        result = await crawl(
+            PagesSpider, {**shared, "SLUICE_FRONTIER": server.url, "SLUICE_LEASE_S": 30}, seeds="s"
+        )
+        await refusing
+        server.close()
+        assert site.stats().received == 200 + 1  # robots.txt
+    assert sorted(item.url for item in result.items) == sorted(urls)
+    assert result.stats["sluice/shared/away"] == 1
+
+
+def fill(client, megabytes):
+    """Others' keys, until the server takes no more, or evicts."""
+    for number in range(megabytes * 16):
+        try:
+            client.set(f"filler:{number}", b"x" * 65_536)
+        except redis.OutOfMemoryError:
+            break
+    for number in range(200):
+        try:
+            client.set(f"little:{number}", b"x" * 1000)
+        except redis.OutOfMemoryError:
+            return
+
+
+def empty(client):
+    for key in client.scan_iter("filler:*"):
+        client.delete(key)
+
+
+def test_a_full_server_is_waited_for_and_nothing_is_lost(tmp_path):
+    options = ("--maxmemory", "12mb", "--maxmemory-policy", "noeviction")
+    with valkey(tmp_path / "small", *options) as server, Site(Host(latency_s=0.2)) as site:
+        urls = site.urls(600)
+        (tmp_path / "seeds").write_text("\n".join(urls))
+        settings = {"SLUICE_MAX_PENDING": "100"}
+        (worker,) = workers(1, tmp_path, server.url, tmp_path / "seeds", **settings)
+        until(lambda: site.stats().received > 60)
+        fill(server.client, 12)
+        until(lambda: "Redis is full" in worker.text())
+        time.sleep(2)
+        assert worker.runs
+        empty(server.client)
+        assert worker.wait(90) == 0, worker.text()[-2000:]
+        assert sorted(results(tmp_path)) == sorted(urls)
+        assert site.stats().received == 600
+        assert "Redis works again after" in worker.text()
+
+
+def test_a_server_that_evicts_keys_loses_the_job_and_that_is_said(tmp_path):
+    options = ("--maxmemory", "12mb", "--maxmemory-policy", "allkeys-random")
+    with valkey(tmp_path / "small", *options) as server, Site(Host(latency_s=0.3)) as site:
+        (tmp_path / "seeds").write_text("\n".join(site.urls(2000)))
+        (worker,) = workers(1, tmp_path, server.url, tmp_path / "seeds")
+        until(lambda: site.stats().received > 40)
+        assert "Redis throws keys away when it is full" in worker.text()
+        deadline = time.monotonic() + 30
+        while worker.runs and time.monotonic() < deadline:
+            fill(server.client, 14)
+            empty(server.client)
+        assert worker.wait(30) not in {0, 3}
+        assert "Part of the job vanished from Redis" in worker.text()
+        assert "'finish_reason': 'job_lost'" in worker.text()
 
 
 @pytest.mark.parametrize("policy", ["noeviction", "volatile-lru"])

@@ -71,8 +71,7 @@ class Site:
             text=True,
         )
         script = [
-            (f"127.0.0.{self._first + index}", host.to_json())
-            for index, host in enumerate(self.hosts)
+            (_address(self._first + index), host.to_json()) for index, host in enumerate(self.hosts)
         ]
         self._places = [tuple(place) for place in self._ask({"hosts": script})]
         return self
@@ -146,3 +145,8 @@ class Site:
             process.stdin.write(json.dumps(command) + "\n")
             process.stdin.flush()
             return json.loads(process.stdout.readline())
+
+
+def _address(number: int) -> str:
+    """127.0.0.1 is the first; after 250 of them comes 127.0.1.1."""
+    return f"127.0.{(number - 1) // 250}.{(number - 1) % 250 + 1}"
