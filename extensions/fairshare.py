@@ -23,6 +23,9 @@ HOUSEKEEPING_S = 1.0
 RELEASE_AFTER_S = 5.0
 """An idle domain is kept so long: its next worker would not know when it was last asked."""
 MAX_DOMAINS = 5000
+AHEAD = 0.5
+"""Domains that are ready beside those in flight, as a part of CONCURRENT_REQUESTS: a claim takes a round trip, in which a
+place would stand empty."""
 SHARED_AT_ONCE = 256
 """Domains that may be on their way to hungry workers at a time."""
 LEAVES_WITHIN_S = 10.0
@@ -75,8 +78,8 @@ class FairShare:
         """How many more domains could this worker use?"""
         control, store = self._control, self._store
         concurrency = control.crawler.settings.getint("CONCURRENT_REQUESTS")
-        free = concurrency - control.ledger.in_flight
-        most = min(free - control.turns.ready_count, MAX_DOMAINS - len(store.domains))
+        soon = math.ceil(AHEAD * concurrency) + concurrency - control.ledger.in_flight
+        most = min(soon - control.turns.ready_count, MAX_DOMAINS - len(store.domains))
         if store.totals.hungry and store.totals.workers > 1:
             most = min(most, self._fair() - len(store.domains))
         return max(0, most)
