@@ -87,6 +87,8 @@ class Limit:
         best = cycle.accepted / (cycle.took_s + cycle.blocked_s)
         if above:
             best = max(best, cycle.meter.best_stretch(cycle.end_due, burst=0.0)[0])
+        if cycle.accepted < self._law.few:
+            best = max(best, self._law.quarter * self.mark)
         self.mark = max(_LEAST, min((1.0 + self._law.same) * self.mark, best))
 
     def fallen(self, cycle: Cycle) -> None:
