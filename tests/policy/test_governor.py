@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import random
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from extensions.policy.blocked import Blocked
 from extensions.policy.governor import DomainGovernor
+from extensions.policy.law import Law
 from extensions.policy.outcome import Outcome
 
 
@@ -322,3 +324,56 @@ def test_no_dependence_on_the_clocks_origin(steps, origin):
                 )
         dues.append(seen)
     assert dues[0] == pytest.approx(dues[1], abs=0.2)
+
+
+@given(st.integers(1, 8), st.integers(1, 8), st.none() | st.floats(0.5, 50.0), st.floats(0.0, 0.99))
+@settings(max_examples=100, deadline=None)
+def test_one_burst_is_one_step_whatever_its_size(few, many, wait, u):
+    """However many requests of one moment are refused, in pace and wait it is one refusal."""
+    ends = []
+    for n in (few, many):
+        gov = governor(u=lambda: u)
+        now = grown(gov)
+        tickets = burst(gov, now)
+        for ticket in tickets[:n]:
+            answer(gov, ticket, now + 0.05, Outcome.REFUSED, retry_after_s=wait)
+        ends.append((gov.mark, gov.pace, gov.next_send_due(now + 0.05, 0)))
+    assert ends[0] == ends[1]
+
+
+def size_of(thing, seen):
+    """How many values an object of slots, lists and numbers holds, itself included."""
+    if id(thing) in seen or callable(thing) or isinstance(thing, Law):
+        return 0
+    seen.add(id(thing))
+    if isinstance(thing, list | tuple):
+        return 1 + sum(size_of(item, seen) for item in thing)
+    names = getattr(type(thing), "__slots__", ())
+    return 1 + sum(size_of(getattr(thing, name, None), seen) for name in names)
+
+
+@given(st.integers(0, 2**32), st.floats(0.0, 0.4), st.floats(0.0, 0.4))
+@settings(max_examples=15, deadline=None)
+def test_state_is_bounded(seed, refused, failed):
+    """Three thousand answers of any kind leave no more behind than a full set of counters."""
+    draw = random.Random(seed).random  # noqa: S311  a simulation, not a secret
+    gov = governor(u=draw)
+    now, flying = 0.0, []
+    for _ in range(3000):
+        due = gov.next_send_due(now, len(flying))
+        if due <= now:
+            flying.append(gov.sent(now))
+        if flying and (due > now or draw() < 0.5):
+            at = draw()
+            outcome = (
+                Outcome.REFUSED
+                if at < refused
+                else Outcome.OVERLOADED
+                if at < refused + failed
+                else Outcome.SUCCESS
+            )
+            now += 0.05 * draw()
+            answer(gov, flying.pop(0), now, outcome)
+        elif due > now:
+            now = min(due, now + 600.0)
+    assert size_of(gov, set()) <= 300

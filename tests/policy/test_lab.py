@@ -21,18 +21,12 @@ from extensions.policy.law import Law
 from extensions.policy.outcome import Outcome
 
 HARD = {
-    "5 in any second": (0.91, 0.02, 0.9, 0.03),  # refuses at once, so a trial is costly
-    "100 in 10 s, waits in seconds": (0.92, 0.01, 0.92, 0.03),  # each look costs up to a window
-    "100 in 60 s": (0.93, 0.03, 0.93, 0.035),
-    "step 50 > 10 > 50/s, waits in seconds": (0.55, 0.01, 0.55, 0.01),  # looks are rare
-    "0.3 s heavy tail, 10/s": (0.9, 0.03, 0.9, 0.035),  # arrival times are noise
-    "3 s heavy tail, 5/s": (0.78, 0.045, 0.75, 0.05),  # ... and news are late
-    "two crawlers on 50/s": (0.95, 0.03, 0.95, 0.035),
-    "half of the paths at 20/s": (0.92, 0.015, 0.92, 0.02),
-    "paths at 20/s and 5/s, one slot": (0.85, 0.03, 0.85, 0.035),  # chance fills the small one
-    "200 domains, 64 requests at once": (0.95, 0.02, 0.93, 0.05),  # starts weigh much
-    "50/s and 5% refused at random": (0.6, 0.095, 0.6, 0.1),  # much noise
-    "no limit, 2% refused at random": (0.9, 0.03, 0.7, 0.03),  # it takes a while to tell
+    "step 50 > 10 > 50/s, waits in seconds": (0.73, 0.01, 0.74, 0.01),  # a look costs a second
+    "0.3 s heavy tail, 10/s": (0.95, 0.02, 0.95, 0.025),  # arrival times are noise
+    "3 s heavy tail, 5/s": (0.79, 0.03, 0.77, 0.037),  # at any pace: 85% with 1% refused, or less
+    "200 domains, 64 requests at once": (0.95, 0.015, 0.95, 0.055),  # 200 starts weigh much
+    "half of the paths at 20/s": (0.94, 0.011, 0.93, 0.015),  # chance fills the bucket, and ...
+    "paths at 20/s and 5/s, one slot": (0.86, 0.023, 0.87, 0.03),  # ... the smaller one more so
 }
 SLOW = {"200 domains, 64 requests at once"}
 
@@ -73,8 +67,8 @@ def test_two_crawlers_share():
     """On one limit neither of two crawlers is starved, over some seeds."""
     scenario = next(s for s in SCENARIOS if s.crawlers == 2)
     results = [run(scenario, draw=chance(seed)) for seed in range(201, 205)]
-    assert statistics.mean(r.smaller for r in results) >= 0.25
-    assert statistics.mean(r.settled.refused for r in results) <= 0.025
+    assert statistics.mean(r.smaller for r in results) >= 0.4
+    assert statistics.mean(r.settled.refused for r in results) <= 0.01
 
 
 @pytest.mark.parametrize("seed", [301, 302, 303])

@@ -62,7 +62,7 @@ def _buckets() -> list[Scenario]:
     ):
         for wait in ("", "seconds", "date"):
             slow = rate < 2.0
-            goodput = 0.93 if slow else 0.95 if wait else 0.97
+            goodput = 0.95 if slow or wait else 0.97
             name = f"bucket {rate:g}/s burst {burst:g}" + (f", waits in {wait}" if wait else "")
 
             def server(k: float, r: float = rate, b: float = burst, w: str = wait) -> Server:
@@ -130,8 +130,7 @@ def _changing() -> list[Scenario]:
             name="step 50 > 10 > 50/s",
             server=lambda k: TokenBucket(step(k), 10.0),
             steps=steps,
-            goodput=0.85,
-            refused=0.03,
+            goodput=0.9,
         ),
         Scenario(
             name="step 50 > 10 > 50/s, waits in seconds",
@@ -145,9 +144,6 @@ def _changing() -> list[Scenario]:
             name="drift 30 +- 15/s in 300 s",
             server=lambda k: TokenBucket(drift(k), 10.0),
             until_s=600.0,
-            goodput=0.88,
-            refused=0.015,
-            whole_goodput=0.85,
         ),
     ]
 
@@ -158,16 +154,15 @@ def _noisy() -> list[Scenario]:
             name="50/s and 2% refused at random",
             server=lambda k: TokenBucket(50.0 * k, 10.0, noise=0.02),
             goodput=0.9,
-            refused=0.05,
-            whole_refused=0.06,
+            refused=0.03,
             until_s=600.0,
         ),
         Scenario(
             name="50/s and 5% refused at random",
             server=lambda k: TokenBucket(50.0 * k, 10.0, noise=0.05),
             goodput=0.9,
-            refused=0.095,
-            whole_refused=0.1,
+            refused=0.06,
+            whole_refused=0.065,
             until_s=600.0,
             whole_goodput=0.85,
         ),
@@ -187,9 +182,9 @@ def _noisy() -> list[Scenario]:
             server=lambda k: Free(noise=0.02 * k, outcome=Outcome.REFUSED),
             until_s=120.0,
             goodput=0.9,
-            refused=0.06,
+            refused=0.035,
             whole_goodput=0.8,
-            whole_refused=0.06,
+            whole_refused=0.035,
         ),
         Scenario(
             name="no limit, 404 only",
@@ -213,8 +208,7 @@ def _capacities() -> list[Scenario]:
         Scenario(
             name="4 at once, else hangs",
             server=lambda k: Workers(round(4 * k), 0.3, over="hang", way_s=0.05),
-            goodput=0.84,
-            failed=0.05,
+            failed=0.03,
         ),
         Scenario(name="4 workers, slows down", server=lambda k: Workers(round(4 * k), 0.3)),
         Scenario(
@@ -285,7 +279,6 @@ def _shared() -> list[Scenario]:
             crawlers=2,
             fair=0.4,
             until_s=600.0,
-            refused=0.015,
         ),
         Scenario(
             name="200 domains, 64 requests at once",
