@@ -6,7 +6,7 @@ The rule it keeps: each action is checked, said in the crawl's list of changes, 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from scrapy.utils.defer import deferred_from_coro
 
@@ -87,3 +87,57 @@ class PageActions:
         self._check_known(domain)
         count = await post.request(domain=domain)
         return self._said(domain, f"{count} dead letters asked for again on the status page")
+
+
+class Actions(Protocol):
+    """What the page can have done to a crawl. Each returns a line for "What changed"."""
+
+    def pause(self, by: str) -> str:
+        """Hand out nothing more."""
+
+    def resume(self) -> str:
+        """Go on."""
+
+    def stop(self) -> str:
+        """End the crawl; what is pending is kept."""
+
+    def pause_domain(self, domain: str) -> str:
+        """Ask *domain* nothing more."""
+
+    def resume_domain(self, domain: str) -> str:
+        """Ask it again."""
+
+    def set_ceiling(self, domain: str, ceiling: int) -> str:
+        """At most *ceiling* requests to *domain* at once."""
+
+    async def replay(self, domain: str) -> str:
+        """Crawl the dead letters of *domain* again."""
+
+
+async def carry_out(actions: Actions, name: str, values: dict[str, Any]) -> str:
+    """Do what was asked for by *name*.
+
+    Raises:
+        LookupError: there is no such action, or a value is missing.
+        ValueError: it cannot be done.
+    """
+    match name:
+        case "pause":
+            return actions.pause("through the status page")
+        case "resume":
+            return actions.resume()
+        case "stop":
+            return actions.stop()
+        case "domain/pause":
+            return actions.pause_domain(str(values["domain"]))
+        case "domain/resume":
+            return actions.resume_domain(str(values["domain"]))
+        case "domain/ceiling":
+            return actions.set_ceiling(str(values["domain"]), int(values["ceiling"]))
+        case "domain/replay":
+            return await actions.replay(str(values["domain"]))
+    raise UnknownAction(name)
+
+
+class UnknownAction(LookupError):
+    """Nothing of that name can be done."""

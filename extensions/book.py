@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import statistics
 from array import array
+from bisect import bisect_left
 from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .policy.eta import Goodput
 from .policy.outcome import Outcome
+from .policy.outcomes import Outcomes, Words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MAX_ROWS = 50_000
 """Domains kept one by one. Over it those that are done and lost nothing are counted together."""
+MAX_TRACED = 10_000
+"""Domains whose last outcomes are kept one by one: 6 MB. Over it, those that are done lose theirs."""
 MAX_REASONS = 200
 LATENCIES = 15
 OTHER = "other"
@@ -31,7 +35,7 @@ class DomainRow:
     __slots__ = (
         "answers", "asked", "cause", "dead", "delayed", "goodput", "got", "growing",
         "hold_since_at", "hold_told", "in_flight", "last_at", "latencies", "left_s", "limit", "name", "next_at",
-        "note", "pace", "pending", "refused", "seen_pass", "skipped", "state", "why",
+        "note", "outcomes", "pace", "pending", "refused", "seen_pass", "skipped", "state", "why",
     )  # fmt: skip
 
     def __init__(self, name: str) -> None:
@@ -49,6 +53,7 @@ class DomainRow:
         self.cause = "none"
         self.why = ""
         self.note = ""  # what the host said with its last refusal, or how it failed
+        self.outcomes: Outcomes | None = None
         self.growing = False
         self.hold_since_at: float | None = None
         self.hold_told = False  # in the log
@@ -69,6 +74,11 @@ class DomainRow:
     def median_s(self) -> float | None:
         """Median of the last few latencies in seconds."""
         return statistics.median(self.latencies) if self.latencies else None
+
+    def recent(self) -> tuple[int, int]:
+        """How many of its last outcomes are kept, and how many of them are refusals."""
+        kept = self.outcomes
+        return (0, 0) if kept is None else (len(kept), kept.count(Outcome.REFUSED))
 
     def took(self, latency_s: float) -> None:
         """Remember how long an answer took."""
@@ -127,6 +137,9 @@ class Book:
         self.events: deque[Event] = deque(maxlen=200)
         self.latency_buckets = [0] * (len(LATENCY_BOUNDS_S) + 1)
         self.latency_sum_s = 0.0
+        self.words = Words()
+        self.counts_from_at: float | None = None  # the moment that outcomes are counted from
+        self._traced = 0
         self.held_s = (
             0.0  # time in which we held the crawl ourselves: it counts for no domain's rate
         )
@@ -197,8 +210,28 @@ class Book:
         key = place if place in self.bugs or len(self.bugs) < MAX_REASONS else OTHER
         self.bugs[key] = self.bugs.get(key, 0) + 1
 
-    def answered(self, domain: str, outcome: Outcome, *, latency_s: float, note: str = "") -> None:
-        """A request came back from its host, or did not; *note*: what a refusal or failure said."""
+    def answered(
+        self,
+        domain: str,
+        outcome: Outcome,
+        *,
+        latency_s: float,
+        note: str = "",
+        what: str = "",
+        now_at: float = 0.0,
+        held_s: float = 0.0,
+    ) -> None:
+        """A request came back from its host, or did not.
+
+        Args:
+            domain: Whose.
+            outcome: How it went.
+            latency_s: After how long.
+            note: What a refusal or failure said.
+            what: Its status, or the name of the failure.
+            now_at: When.
+            held_s: For how long the domain is asked nothing because of it.
+        """
         row = self.row(domain)
         if note:
             row.note = note
@@ -211,12 +244,13 @@ class Book:
             self.overloaded += 1
         row.took(latency_s)
         self.latency_sum_s += latency_s
-        place = 0
-        for bound_s in LATENCY_BOUNDS_S:
-            if latency_s <= bound_s:
-                break
-            place += 1
-        self.latency_buckets[place] += 1
+        self.latency_buckets[bisect_left(LATENCY_BOUNDS_S, latency_s)] += 1
+        kept = row.outcomes if row.outcomes is not None else self._trace(row)
+        if kept is not None:
+            if self.counts_from_at is None:
+                self.counts_from_at = now_at
+            after_s, word = now_at - self.counts_from_at, self.words.number(what or outcome.value)
+            kept.add(after_s, word, outcome, latency_s=latency_s, held_s=held_s)
 
     def changed(self, at: float, domain: str | None, text: str) -> None:
         """Keep a line for "What changed"."""
@@ -263,6 +297,21 @@ class Book:
         if len(kept.domains) < MAX_ROWS:
             kept.domains.add(domain)
         return True
+
+    def _trace(self, row: DomainRow) -> Outcomes | None:
+        """A place for the outcomes of *row*, while there is room."""
+        if self._traced >= MAX_TRACED:
+            if self.domains % 1000:
+                return None  # to look for room costs a look at every row
+            for other in self.rows.values():
+                if other.state == "done":
+                    other.outcomes = None
+            self._traced = sum(other.outcomes is not None for other in self.rows.values())
+            if self._traced >= MAX_TRACED:
+                return None
+        self._traced += 1
+        row.outcomes = Outcomes()
+        return row.outcomes
 
     def _fold(self) -> None:
         """Drop the rows of domains that are done and lost nothing, the oldest first."""

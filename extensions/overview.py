@@ -61,6 +61,7 @@ class Overview:
         config: Sluice's settings.
         folder: JOBDIR, or None.
         rss_limit_bytes: MEMUSAGE_LIMIT_MB in bytes; 0: none.
+        time_limit_s: CLOSESPIDER_TIMEOUT; 0: none.
         live: Whether a live display on the terminal is wanted.
     """
 
@@ -71,6 +72,7 @@ class Overview:
         config: Config,
         folder: str | None,
         rss_limit_bytes: int,
+        time_limit_s: float,
         live: bool,
     ) -> None:
         self._find_control = find_control
@@ -79,6 +81,7 @@ class Overview:
         self._folder = Path(folder) if folder else None
         self._kept = self._folder is not None or config.frontier != "local"
         self._rss_limit_bytes = rss_limit_bytes
+        self._time_limit_s = time_limit_s
         self._live = live
         self._sampler: Sampler | None = None
         self._page: StatusPage | None = None
@@ -106,6 +109,7 @@ class Overview:
             config=config,
             folder=job_dir(settings),
             rss_limit_bytes=settings.getint("MEMUSAGE_LIMIT_MB") * 2**20 if limited else 0,
+            time_limit_s=settings.getfloat("CLOSESPIDER_TIMEOUT"),
             live=_wants_display(settings, wanted=config.progress),
         )
         connect = crawler.signals.connect
@@ -151,6 +155,7 @@ class Overview:
             job=job,
             kept=self._kept,
             rss_limit_bytes=self._rss_limit_bytes,
+            time_limit_s=self._time_limit_s,
             moved=self._moved,
             bottleneck_changed=self._bottleneck_changed,
         )

@@ -147,6 +147,7 @@ def text(data: dict[str, Any]) -> str:
         _reasons(data),
         _domains(data),
         _bugs(data),
+        _worth(data),
         _next(data),
     ]
     body = "\n\n".join("\n".join(part) for part in parts if part)
@@ -167,10 +168,10 @@ def _title(data: dict[str, Any]) -> list[str]:
     return [f"{middle(status['spider'], 20)}{job} · {span}"]
 
 
-def _wrap(line: str) -> list[str]:
+def _wrap(line: str, width: int = WIDTH) -> list[str]:
     words, lines = line.split(" "), [""]
     for word in words:
-        if lines[-1] and len(lines[-1]) + 1 + len(word) > WIDTH:
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
             lines.append(word)
         else:
             lines[-1] += (" " if lines[-1] else "") + word
@@ -299,6 +300,19 @@ def _bugs(data: dict[str, Any]) -> list[str]:
     return lines
 
 
+def _worth(data: dict[str, Any]) -> list[str]:
+    """What is worth a look, less the errors that are named above."""
+    found = [f for f in data["status"].get("findings", []) if f["code"] != "callback_error"]
+    if not found:
+        return []
+    lines = ["Worth a look"]
+    for finding in found[:3]:
+        first, *more = _wrap(finding["text"], WIDTH - 12)
+        lines.append(f"  {finding['kind']:<10}{first}")
+        lines += [f"{'':<12}{line}" for line in more]
+    return lines
+
+
 def _next(data: dict[str, Any]) -> list[str]:
     status, lines = data["status"], []
     spider, folder = status["spider"], status["job_dir"]
@@ -336,6 +350,8 @@ def markdown(data: dict[str, Any]) -> str:
             f"`{_cell(middle(r['example'], 80)).replace('`', '')}` |"
             for r in status["dead_reasons"][:8]
         ]
+    if status.get("findings"):
+        lines += ["", *(f"- {_cell(finding['text'])}" for finding in status["findings"])]
     if status["exit_code"] is not None:
         lines += ["", f"Exit code {status['exit_code']}: {_cell(status['exit_rule'])}"]
     return "\n".join(lines) + "\n"

@@ -11,7 +11,7 @@ import json
 from hashlib import sha256
 from typing import Any
 
-from .statuspage import SCRIPTS, chart_library, static
+from .pagefiles import SCRIPTS, chart_library, static
 
 _MARKUP = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
 
@@ -21,7 +21,7 @@ def html(data: dict[str, Any]) -> str:
     library = chart_library()
     styles = [static("page.css"), *([library["uplot.css"]] if library else [])]
     scripts = [*([library["uplot.js"]] if library else [])]
-    scripts += [static(name) for name in SCRIPTS if name != "control.js"]
+    scripts += [static(name) for name in SCRIPTS if name not in {"control.js", "detail.js"}]
     allowed = " ".join(_hash(script) for script in scripts)
     looks = " ".join(_hash(style) for style in styles)
     policy = (

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .policy.account import Account
     from .policy.bottleneck import Cause, Level
     from .policy.eta import Times
+    from .policy.findings import Finding
     from .policy.sentences import Sentence
 
 
@@ -148,6 +149,7 @@ class Snapshot:
     finish_reason: str | None = None
     exit_code: int | None = None
     exit_rule: str = ""
+    findings: tuple[Finding, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -256,6 +258,7 @@ class Snapshot:
                 "states": dict(self.states),
                 "blocked": dict(self.blocked),
             },
+            "findings": [finding._asdict() for finding in self.findings],
             "gate_open": self.gauges.gate_open,
             "seeds_done": self.gauges.seeds_done,
             "paused_since_at": self.gauges.paused_since_at,

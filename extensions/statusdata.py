@@ -61,7 +61,7 @@ def domain_json(row: DomainRow) -> dict[str, Any]:
         "state": row.state,
         "why": row.why,
         "note": row.note,
-        "next_at": row.next_at,
+        "next_at": None if row.next_at is None else round(row.next_at, 1),
         "pace": None if row.pace is None or not math.isfinite(row.pace) else round(row.pace, 3),
         "in_flight": row.in_flight,
         "limit": row.limit,
@@ -72,21 +72,26 @@ def domain_json(row: DomainRow) -> dict[str, Any]:
         "refused_share": round(row.refused_share, 4) if row.answers else None,
         "median_ms": None if row.median_s is None else round(row.median_s * 1000),
         "dead_letters": row.dead,
-        "left_s": None if row.left_s is None else round(row.left_s, 1),
+        "left_s": None if row.left_s is None else _steps(row.left_s),
     }
 
 
-def domains_json(
+def _steps(seconds: float) -> int:
+    """As exact as it is known and shown, so that not every row changes in every second."""
+    step = 1 if seconds < 120 else 10 if seconds < 3600 else 60  # noqa: PLR2004
+    return round(seconds / step) * step
+
+
+def first_rows(
     book: Book,
-    states: Mapping[str, int],
     *,
     sort: str = "left_s",
     descending: bool = True,
     state: str = "",
     find: str = "",
     limit: int = 15,
-) -> dict[str, Any]:
-    """The first *limit* domains by *sort*, of those in *state* whose name holds *find*."""
+) -> tuple[list[DomainRow], int]:
+    """The first *limit* domains by *sort*, of those in *state* whose name holds *find*; and how many those are."""
     key = SORTS.get(sort, _by_end)
     rows: Iterable[DomainRow] = book.rows.values()
     if state:
@@ -95,21 +100,46 @@ def domains_json(
         rows = [row for row in rows if find in row.name]
     pick = heapq.nlargest if descending else heapq.nsmallest
     first = pick(min(max(limit, 1), MAX_ROWS), rows, key=key)
+    return first, len(rows) if isinstance(rows, list) else book.domains
+
+
+def domains_json(book: Book, states: Mapping[str, int], **asked: Any) -> dict[str, Any]:
+    """The first domains; *asked*: see `first_rows`."""
+    first, matched = first_rows(book, **asked)
     return {
         "total": book.domains,
-        "matched": len(rows) if isinstance(rows, list) else book.domains,
+        "matched": matched,
         "states": dict(states),
         "rows": [domain_json(row) for row in first],
+    }
+
+
+def detail_json(book: Book, row: DomainRow) -> dict[str, Any]:
+    """One domain and how its last requests ended, the newest first."""
+    base_at = book.counts_from_at or 0.0
+    kept = row.outcomes.newest_first(book.words) if row.outcomes is not None else ()
+    return {
+        "domain": domain_json(row),
+        "outcomes": [
+            {
+                "at": round(base_at + ended.after_s, 1),
+                "what": ended.what,
+                "outcome": ended.outcome.value,
+                "latency_ms": round(ended.latency_s * 1000),
+                "held_s": round(ended.held_s, 1),
+            }
+            for ended in kept
+        ],
     }
 
 
 def spans_json(spans: Iterable[Span], *, since_at: float) -> list[dict[str, Any]]:
     """The ribbon: what was shown from *since_at* on, joined where it is too fine to be seen."""
     found: list[dict[str, Any]] = []
-    for span in spans:
-        if span.end_at <= since_at:
-            continue
-        if found and found[-1]["code"] == span.code:
+    recent = [span for span in spans if span.end_at > since_at]
+    fine_s = (recent[-1].end_at - max(recent[0].start_at, since_at)) / MAX_SPANS if recent else 0.0
+    for span in recent:
+        if found and (found[-1]["code"] == span.code or span.end_at - span.start_at < fine_s):
             found[-1]["end_at"] = round(span.end_at, 1)
             continue
         found.append({

@@ -133,7 +133,7 @@ class ThrottleMiddleware:
             cause = "ban" if banned else f"http {response.status}"
             out.domain.trouble = Trouble(cause, f"last: {cause}", status=response.status)
         note = f"ban page: {banned}" if banned else note_of(response.status, outcome, wait_s)
-        self._tell(out, outcome, request, wait_s, note=note)
+        self._tell(out, outcome, request, wait_s, note=note, what=note or str(response.status))
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
@@ -167,7 +167,7 @@ class ThrottleMiddleware:
             )
         out.domain.trouble = trouble_of(exception)
         note = cause_of(Failure(exception))  # type: ignore[no-untyped-call]
-        self._tell(out, Outcome.OVERLOADED, request, None, note=note)
+        self._tell(out, Outcome.OVERLOADED, request, None, note=note, what=note)
 
     def _is_proxys(self, response: Response) -> bool:
         return response.status == UNWELCOME
@@ -241,6 +241,7 @@ class ThrottleMiddleware:
         wait_s: float | None,
         *,
         note: str,
+        what: str,
     ) -> None:
         control = self._control
         now = control.now()
@@ -254,11 +255,19 @@ class ThrottleMiddleware:
                 ticket, outcome, now, latency_s=latency_s, retry_after_s=wait_s
             )
         control.stats.inc_value(names.STAT_OUTCOME % outcome.value)
-        control.book.answered(domain.name, outcome, latency_s=latency_s, note=note)
+        held = domain.governor.held_until
+        control.book.answered(
+            domain.name,
+            outcome,
+            latency_s=latency_s,
+            note=note,
+            what=what,
+            now_at=control.now_at(),
+            held_s=max(0.0, held - now) if held is not None and held != held_before else 0.0,
+        )
         if outcome is Outcome.REFUSED:
             control.tell.refused(domain.name, note)
         self._judge(domain, outcome, now, wait_s, note=note)
-        held = domain.governor.held_until
         if held is not None and held_before is None:
             control.stats.inc_value(names.STAT_HOLDS)
 

@@ -10,7 +10,8 @@ import pytest
 from extensions.book import Book
 from extensions.policy.bottleneck import Cause
 from extensions.policy.outcome import Outcome
-from extensions.sampler import SLICE, Sampler
+from extensions.rounds import SLICE
+from extensions.sampler import Sampler
 from extensions.snapshot import DomainNow, Gauges
 
 

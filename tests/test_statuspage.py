@@ -16,11 +16,14 @@ from scrapy.utils.defer import deferred_f_from_coro_f
 
 from extensions import statuspage
 from extensions.book import Book
+from extensions.pagefiles import chart_library
 from extensions.policy.bottleneck import Cause
+from extensions.policy.outcome import Outcome
+from extensions.policy.outcomes import KEPT
 from extensions.sampler import Sampler
 from extensions.snapshot import DomainNow
 from extensions.statusdata import domains_json
-from extensions.statuspage import MAX_CONNECTIONS, StatusPage, chart_library
+from extensions.statuspage import MAX_CONNECTIONS, StatusPage
 from tests.test_sampler import PlainView
 
 if TYPE_CHECKING:
@@ -56,7 +59,7 @@ def sampler() -> Sampler:
 
 @asynccontextmanager
 async def served(**options: Any) -> AsyncIterator[tuple[str, aiohttp.ClientSession]]:
-    page = StatusPage(sampler=sampler(), **options)
+    page = StatusPage(sampler=options.pop("sampler", None) or sampler(), **options)
     url = await page.start()
     assert url is not None
     try:
@@ -210,6 +213,88 @@ async def test_stopping_closes_the_sockets_even_in_the_middle_of_a_request() -> 
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection("127.0.0.1", port)
     await page.stop()
+
+
+@deferred_f_from_coro_f
+async def test_a_poll_gets_the_rows_that_changed() -> None:
+    """All rows at first; then those that changed and the order of all; all again for who missed too much."""
+    book = Book()
+    view = PlainView({f"{n}.example": DomainNow(cause=Cause.PACE, pending=n + 1) for n in range(9)})
+    for name in view.domains:
+        book.taken(name)
+    made = Sampler(view=view, book=book, spider="site", job="")
+    made.tick()
+    async with served(sampler=made) as (url, session):
+
+        async def poll(since: int | None, **query: str) -> dict[str, Any]:
+            query |= {"sort": "domain", "dir": "asc", "limit": "5"}
+            query |= {} if since is None else {"since": str(since)}
+            answer: dict[str, Any] = await (
+                await session.get(url + "domains.json", params=query)
+            ).json()
+            return answer
+
+        first = await poll(None)
+        assert first["whole"]
+        assert [row["domain"] for row in first["rows"]] == [f"{n}.example" for n in range(5)]
+        assert (await poll(first["seq"]))["rows"] == []
+        book.parsed("3.example", now=1.0, now_at=1e9)
+        view.domains["7.example"] = DomainNow(cause=Cause.PARK, pending=1)  # not among the five
+        made.tick()
+        later = await poll(first["seq"])
+        assert not later["whole"]
+        assert later["order"] == [f"{n}.example" for n in range(5)]
+        assert [(row["domain"], row["pages"]) for row in later["rows"]] == [("3.example", 1)]
+        assert later["states"] == {"limit": 8, "parked": 1}
+        # a row that comes among the first is sent, though it has not changed
+        book.rows["5.example"].name = "0.a.example"
+        made.tick()
+        assert [row["domain"] for row in (await poll(later["seq"]))["rows"]] == ["0.a.example"]
+        for _ in range(20):
+            made.tick()
+            await poll(None)
+        assert (await poll(first["seq"]))["whole"]
+        assert (await poll(first["seq"], find="4."))["rows"][0]["domain"] == "4.example"
+
+
+@deferred_f_from_coro_f
+async def test_a_domain_tells_how_its_last_requests_ended() -> None:
+    """The newest first, fifty at the most, with what a refusal said and how long it made us wait."""
+    made = sampler()
+    for n in range(3 * KEPT):
+        made.book.answered("a.example", Outcome.SUCCESS, latency_s=0.25, what="200", now_at=1e9 + n)
+    made.book.answered(
+        "a.example", Outcome.REFUSED, latency_s=0.05, what="429, Retry-After 40 s",
+        now_at=1e9 + 200, held_s=40.0,
+    )  # fmt: skip
+    async with served(sampler=made) as (url, session):
+        answer = await (await session.get(url + "domain.json?name=a.example")).json()
+        assert answer["outcomes"][0] == {
+            "at": 1e9 + 200, "what": "429, Retry-After 40 s", "outcome": "refused",
+            "latency_ms": 50, "held_s": 40.0,
+        }  # fmt: skip
+        assert len(answer["outcomes"]) == KEPT
+        assert answer["outcomes"][-1]["what"] == "200"
+        assert answer["domain"]["refused_share"] > 0
+        assert (await session.get(url + "domain.json?name=b.example")).status == 404
+
+
+@deferred_f_from_coro_f
+async def test_two_days_of_minutes_are_there_after_a_reload() -> None:
+    """The means of minutes, with the moment of the last of them; and a ribbon as long."""
+    made = sampler()
+    for _ in range(150):
+        made.tick()
+    async with served(sampler=made) as (url, session):
+        answer = await session.get(url + "history.f32?step=60&since=0")
+        body = await answer.read()
+        width = len(answer.headers["X-Series"].split(","))
+        assert (len(body) // 4, answer.headers["X-Step"]) == (2 * width, "60")
+        fine = await session.get(url + "history.f32")
+        late_s = float(fine.headers["X-Last-At"]) - float(answer.headers["X-Last-At"])
+        assert late_s == pytest.approx(151 % 60)
+        status = await (await session.get(url + "status.json?span=172800")).json()
+        assert status["spans"]
 
 
 def test_the_chart_library_is_the_known_one() -> None:

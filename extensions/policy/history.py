@@ -68,6 +68,11 @@ class History:
         self.high = Ring(rows=self.MINUTES, width=width)
         self._gathered: list[Sequence[float]] = []
 
+    @property
+    def gathered(self) -> int:
+        """Samples after the last whole minute."""
+        return len(self._gathered)
+
     def append(self, values: Sequence[float]) -> None:
         """Add a sample; NaN where a value is not known."""
         self.fine.append(values)

@@ -1,7 +1,7 @@
 /* Actions, for those who have the token: pause, resume, stop, a domain's ceiling, replay. */
 'use strict';
 (() => {
-  const {F, $, make, setText, domains} = window.Sluice;
+  const {F, $, make, setText} = window.Sluice;
   const KEY = 'sluice-token';
   let status = null;
   const dialog = $('#dialog');
@@ -37,22 +37,14 @@
     const kept = status.job_kept ? `${F.count(status.pending + status.delayed)} pending requests are kept; the same command with the same JOBDIR goes on from here.` : `No JOBDIR is set: ${F.count(status.pending + status.delayed)} pending requests are forgotten.`;
     ask('Stop the crawl?', [make('p', '', `${F.plural(status.in_flight, 'request')} in flight may still end. ${kept}`)], [['Stop', 'danger', () => act('stop')], ['Cancel', '']]);
   }
-  /** What is known of one domain, and with the token what can be done. */
-  function open(name) {
-    const row = domains.find(name);
-    if (!row) return;
-    const facts = [['State', domains.STATES[row.state][0]], ['Why', row.why || '–'], ['Last refusal', row.note || '–'], ['Pages', F.count(row.pages)], ['Pending', F.count(row.pending)], ['Skipped', F.count(row.skipped)],
-      ['Dead letters', F.count(row.dead_letters)], ['Refused', F.share(row.refused_share)], ['Pace', row.pace ? F.perSecond(row.pace) : 'no limit met'], ['Time left', row.state === 'done' ? '–' : F.duration(row.left_s)]];
-    const list = make('dl', '', ...facts.flatMap(([term, value]) => [make('dt', '', term), make('dd', '', F.printable(value))]));
-    const body = [list], buttons = [];
-    if (status.actions) {
-      const ceiling = make('input', 'find'); ceiling.type = 'number'; ceiling.min = '1'; ceiling.max = '1000'; ceiling.value = String(row.limit || 1); ceiling.setAttribute('aria-label', 'At most so many requests at once');
-      body.push(make('p', '', 'At most at once: ', ceiling));
-      buttons.push(row.state === 'paused' ? ['Resume', 'main', () => act('domain/resume', {domain: name})] : ['Pause', 'main', () => act('domain/pause', {domain: name})]);
-      buttons.push(['Set ceiling', '', () => act('domain/ceiling', {domain: name, ceiling: Number(ceiling.value)})]);
-      if (row.dead_letters) buttons.push(['Replay dead letters', '', () => act('domain/replay', {domain: name})]);
-    }
-    ask(F.middle(F.printable(name), 200), body, [...buttons, ['Close', '']]);
+  /** What can be done to the domain of *row*: fields for the dialog, and its buttons. */
+  function forDomain(row) {
+    if (!status || !status.actions || status.finish_reason) return {fields: [], buttons: []};
+    const ceiling = make('input', 'find'); ceiling.type = 'number'; ceiling.min = '1'; ceiling.max = '1000'; ceiling.value = String(row.limit || 1); ceiling.setAttribute('aria-label', 'At most so many requests at once');
+    const name = row.domain, pause = row.state === 'paused' ? ['Resume', 'main', () => act('domain/resume', {domain: name})] : ['Pause', 'main', () => act('domain/pause', {domain: name})];
+    const buttons = [pause, ['Set ceiling', '', () => act('domain/ceiling', {domain: name, ceiling: Number(ceiling.value)})]];
+    if (row.dead_letters) buttons.push(['Replay dead letters', '', () => act('domain/replay', {domain: name})]);
+    return {fields: [make('p', '', 'At most at once: ', ceiling)], buttons};
   }
   function show(s) {
     status = s;
@@ -62,5 +54,5 @@
     $('#pause').onclick = () => act(s.paused_since_at ? 'resume' : 'pause');
     $('#stop').onclick = stop;
   }
-  window.Sluice.control = {open, show};
+  window.Sluice.control = {ask, forDomain, show};
 })();

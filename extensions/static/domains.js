@@ -85,10 +85,17 @@
     box.replaceChildren(...[part('s-bad', 'down'), part('s-warn', 'parked', 'waiting', 'probing'), part('s-data', 'limit'), part('s-soft', 'growing', 'ready', 'robots'), part('s-off', 'paused', 'done')]
       .filter(([, n]) => n).map(([tone, n]) => { const i = make('i', tone); i.style.width = (n / total * 100) + '%'; return i; }));
   }
-  /** Show rows as the server sent them. */
-  function show(answer, now) {
-    data = answer;
-    const body = $('#domains tbody'), rows = answer.rows.slice(0, view.limit), most = Math.max(1, ...rows.map(r => r.left_s || 0));
+  /** Keep what the server sent in answer to the query `asked`: all rows, or those that changed and the order of all. */
+  function take(answer, asked) {
+    const known = answer.whole || !data ? new Map() : new Map(data.rows.map(row => [row.domain, row]));
+    for (const row of answer.rows) known.set(row.domain, row);
+    const rows = answer.whole ? answer.rows : answer.order.map(name => known.get(name)).filter(Boolean);
+    const lacking = !answer.whole && rows.length < answer.order.length;  // two questions at once: ask for all
+    data = {...answer, rows, key: lacking ? '' : key(asked)};
+  }
+  /** Show what is kept. */
+  function show(now) {
+    const answer = data, body = $('#domains tbody'), rows = answer.rows.slice(0, view.limit), most = Math.max(1, ...rows.map(r => r.left_s || 0));
     const focused = document.activeElement && document.activeElement.closest('td.dom') && document.activeElement.textContent;
     body.replaceChildren(...rows.map(row => line(row, now, most)));
     if (focused) for (const button of body.querySelectorAll('td.dom button')) if (button.textContent === focused) button.focus();
@@ -108,7 +115,11 @@
     $('#find').oninput = event => { view.find = event.target.value.trim().toLowerCase(); clearTimeout(typed); typed = setTimeout(changed, 150); };
     $('#all').onclick = () => { view.limit = 200; changed(); };
   }
-  const query = () => new URLSearchParams({sort: view.sort, dir: view.dir, state: view.state, find: view.find, limit: String(view.limit)}).toString();
+  const key = query => query.replace(/&since=.*/, '');
+  function query() {
+    const asked = new URLSearchParams({sort: view.sort, dir: view.dir, state: view.state, find: view.find, limit: String(view.limit)}).toString();
+    return data && data.key === asked ? `${asked}&since=${data.seq}` : asked;
+  }
   const find = name => data && data.rows.find(row => row.domain === name);
-  window.Sluice.domains = {view, start, show, query, find, STATES};
+  window.Sluice.domains = {view, start, take, show, query, find, STATES};
 })();

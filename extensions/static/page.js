@@ -1,9 +1,8 @@
 /* Polls the crawl once a second and shows what it says. All text goes in as text. */
 'use strict';
 (() => {
-  const {F, $, make, setText, charts, domains} = window.Sluice;
-  const HOUR = 3600, STALE_S = 5;
-  const lines = {series: [], at: 0, seq: 0, columns: {}, times: []};
+  const {F, $, make, setText, domains, trend} = window.Sluice;
+  const STALE_S = 5;
   let status = null, answeredAt = 0, code = '', timer = 0;
   const report = document.getElementById('data');
 
@@ -69,57 +68,6 @@
     verdict(s); progress(s); tiles(s);
   }
 
-  /* -- what held it back, and the time lines ---------------------------------------------- */
-  const tone = span => span.level === 'bad' ? 'bad' : span.level === 'warn' ? 'warn' : span.code === 'slots_full' ? 'slots' : 'track';
-  function ribbon(s) {
-    const from = report ? s.spans.length ? s.spans[0].start_at : s.started_at : Math.max(s.at - HOUR, s.spans.length ? s.spans[0].start_at : s.at), whole = Math.max(1, s.at - from);
-    const sums = new Map(); let place = from;
-    const bits = [];
-    for (const span of s.spans) {
-      const start = Math.max(span.start_at, from), end = span.end_at;
-      if (end <= start) continue;
-      if (start > place + 1) { const gap = make('i'); gap.style.flex = `${start - place} 1 0`; bits.push(gap); }
-      const i = make('i', tone(span)); i.style.flex = `${end - start} 1 0`; i.title = `${span.name}, ${F.clock(start)} to ${F.clock(end)}`; bits.push(i);
-      const sum = sums.get(span.code) || {span, seconds: 0, first: start, last: end, times: 0};
-      sum.seconds += end - start; sum.last = end; sum.times += 1; sums.set(span.code, sum); place = end;
-    }
-    $('#ribbon').replaceChildren(...bits);
-    const ranked = [...sums.values()].sort((a, b) => b.seconds - a.seconds).slice(0, 6);
-    const words = ranked.map(r => `${r.span.name} ${F.share(r.seconds / whole)}` + (tone(r.span) !== 'track' && r.times === 1 && r.seconds > 30 ? `, ${F.clock(r.first)} to ${F.clock(r.last)}` : ''));
-    $('#ribbon').setAttribute('aria-label', words.join('; '));
-    $('#riblab').replaceChildren(...ranked.map((r, i) => make('span', '', make('i', tone(r.span)), words[i])));
-  }
-  const specs = s => [
-    {id: 'pages', title: 'Pages', wide: true, series: [{column: 'pages_per_s', unit: ' pages/s', digits: 1}, {column: 'refused_per_s', unit: ' refused/s', digits: 1}]},
-    {id: 'pending', title: 'Pending in memory', wide: true, series: [{column: 'pending_in_memory'}], marks: [[s.pending_high, `high mark ${F.count(s.pending_high)}`], [s.pending_low, `low mark ${F.count(s.pending_low)}`, true]]},
-    {id: 'in_flight', title: 'In flight', series: [{column: 'in_flight', unit: ` of ${F.count(s.max_in_flight)}`}], marks: [[s.max_in_flight, `CONCURRENT_REQUESTS ${F.count(s.max_in_flight)}`, true]]},
-    {id: 'delayed', title: 'Delayed', series: [{column: 'delayed'}], floor: 5},
-    {id: 'retries', title: 'Retries', series: [{column: 'retries_out_per_s', unit: ' put off/s', digits: 2}, {column: 'retries_in_per_s', unit: ' come back/s', digits: 2}]},
-    {id: 'results', title: 'Results waiting', series: [{column: 'results_waiting', unit: s.results_bound ? ` of ${F.count(s.results_bound)}` : ''}], marks: s.bottleneck.code === 'writer_behind' ? [[s.results_bound, `bound ${F.count(s.results_bound)}`, true]] : [], floor: 10},
-    {id: 'lag', title: 'Loop lag', series: [{column: 'loop_lag_ms', unit: ' ms'}], floor: 10},
-    {id: 'memory', title: 'Memory', series: [{column: 'rss_mib', unit: ' MiB'}], floor: 50},
-  ];
-  function trend(s) {
-    const ready = lines.times.length > 10 || report;
-    $('#trend').hidden = !ready; $('#trend-empty').hidden = !!ready;
-    if (!ready) return;
-    ribbon(s);
-    const bands = s.spans.filter(span => span.level !== 'ok').map(span => [span.start_at, span.end_at]);
-    const drawn = lines.times.length > 1 && charts.draw($('#charts'), specs(s), lines.times, lines.columns, bands);
-    $('#nocharts').hidden = !!drawn || lines.times.length < 2;
-  }
-  function takeHistory(series, rows, first, lastAt, step) {
-    const width = series.length, count = rows.length / width;
-    if (first !== lines.seq || !lines.series.length) { lines.columns = Object.fromEntries(series.map(name => [name, []])); lines.times = []; }
-    lines.series = series; lines.seq = first + count;
-    for (let i = 0; i < count; i++) {
-      lines.times.push(lastAt - (count - 1 - i) * step);
-      series.forEach((name, j) => lines.columns[name].push(rows[i * width + j]));
-    }
-    const over = lines.times.length - HOUR;
-    if (over > 0) { lines.times.splice(0, over); for (const name of series) lines.columns[name].splice(0, over); }
-  }
-
   /* -- below ------------------------------------------------------------------------------ */
   function dead(s) {
     const box = $('#dead'), list = s.dead_reasons;
@@ -136,6 +84,20 @@
     const items = s.events.map(e => make('li', '', make('time', '', F.clock(e.at, true)), make('span', '', e.domain ? make('b', '', F.middle(F.printable(e.domain), 60) + ' ') : null, F.printable(e.text))));
     $('#log').replaceChildren(...(items.length ? items : [make('li', 'empty', 'Nothing yet.')]));
   }
+  function worth(s) {
+    const found = s.findings || [];
+    $('#worth').hidden = !found.length;
+    $('#findings').replaceChildren(...found.map(f => {
+      const text = make('span', ''), name = f.domains[0], place = name ? f.text.indexOf(name) : -1;
+      if (place < 0) text.append(F.printable(f.text));
+      else {
+        let shown = make('b', '', F.printable(name));
+        if (!report) { shown = make('button', 'link', F.printable(name)); shown.type = 'button'; shown.onclick = () => window.Sluice.detail.open(name); }
+        text.append(F.printable(f.text.slice(0, place)), shown, F.printable(f.text.slice(place + name.length)));
+      }
+      return make('li', '', make('span', 'kind', f.kind), text);
+    }));
+  }
   function footer(s) {
     const link = (name, to) => { const a = make('a', '', name); a.href = to; return a; };
     const zone = -new Date().getTimezoneOffset() / 60;
@@ -143,7 +105,7 @@
       ...(report ? [] : [link('status.json', 'status.json'), link('metrics', 'metrics'), link('as text', 'status.txt')]), make('span', '', `times in this browser's zone, UTC${zone >= 0 ? '+' : ''}${zone}`));
   }
   function show(s) {
-    status = s; top(s); trend(s); dead(s); log(s); footer(s);
+    status = s; top(s); worth(s); trend.show(s); dead(s); log(s); footer(s);
     $('#where').hidden = !s.can_look;
     window.Sluice.control && window.Sluice.control.show(s);
   }
@@ -157,11 +119,14 @@
   async function poll() {
     clearTimeout(timer);
     try {
-      const [s, d, h] = await Promise.all([get('status.json').then(r => r.json()), get('domains.json?' + domains.query()).then(r => r.json()), get(`history.f32?since=${lines.seq}`)]);
-      const body = await h.arrayBuffer();
-      takeHistory(h.headers.get('X-Series').split(','), new Float32Array(body), Number(h.headers.get('X-First')), Number(h.headers.get('X-Last-At')), 1);
+      const lines = async path => {
+        const h = await get(path), rows = new Float32Array(await h.arrayBuffer());
+        trend.take(h.headers.get('X-Series').split(','), rows, Number(h.headers.get('X-First')), Number(h.headers.get('X-Last-At')), Number(h.headers.get('X-Step')));
+      };
+      const asked = domains.query();
+      const [s, d] = await Promise.all([get(`status.json?span=${trend.span()}`).then(r => r.json()), get('domains.json?' + asked).then(r => r.json()), ...trend.queries().map(lines)]);
       answeredAt = Date.now(); document.body.classList.remove('stale');
-      show(s); domains.show(d, s.at);
+      show(s); domains.take(d, asked); domains.show(s.at); window.Sluice.detail.refresh();
     } catch { /* no answer: `age` says so */ }
     timer = setTimeout(poll, document.hidden ? 5000 : 1000);
   }
@@ -185,13 +150,14 @@
   window.Sluice.poll = poll;
   if (report) {
     const d = JSON.parse(report.textContent);
-    takeHistory(d.series, Float32Array.from(d.history, x => x === null ? NaN : x), 0, d.status.at, d.step);
-    setText($('#held-title'), 'What held it back'); $('#updated').hidden = true; $('#find').hidden = true;
+    trend.take(d.series, Float32Array.from(d.history, x => x === null ? NaN : x), 0, d.status.at, d.step);
+    trend.start(() => {}); $('#updated').hidden = true; $('#find').hidden = true;
     domains.view.sort = 'dead_letters';
-    domains.start(() => domains.show(d.domains, d.status.at), () => {});
-    show(d.status); domains.show(d.domains, d.status.at);
+    domains.take({whole: true, ...d.domains}, '');
+    domains.start(() => domains.show(d.status.at), () => {});
+    show(d.status); domains.show(d.status.at);
   } else {
-    domains.start(poll, name => window.Sluice.control && window.Sluice.control.open(name));
+    trend.start(poll); domains.start(poll, name => window.Sluice.detail.open(name));
     $('#ask').onclick = where; $('#url').onkeydown = event => { if (event.key === 'Enter') where(); };
     document.addEventListener('visibilitychange', () => { if (!document.hidden) poll(); });
     setInterval(age, 1000); poll();
