@@ -51,27 +51,44 @@ def throughput(rounds: int) -> Table:
         Client("Sluice, fast handler", sluice=True, settings={**BOTH, **FAST_HANDLER}),
         Client("stock Scrapy, JOBDIR", sluice=False, settings=BOTH, jobdir=True),
         Client("Sluice, JOBDIR", sluice=True, settings=BOTH, jobdir=True),
+        Client(
+            "Sluice, fast handler, JOBDIR",
+            sluice=True,
+            settings={**BOTH, **FAST_HANDLER},
+            jobdir=True,
+        ),
     ]
     rows = []
     with Site() as site:
         seeds = site.urls(5000)
         results = alternated(clients, rounds, lambda client: measure(client, site, seeds=seeds))
-    base = {}
+    base: dict[bool, tuple[float, float]] = {}
     for client, runs in results:
         speed = statistics.median(run.pages / run.seconds for run in runs)
+        crawling = statistics.median(run.pages / run.crawl_s for run in runs)
         cpu_us = statistics.median(run.cpu_s * 1e6 / max(1, run.pages) for run in runs)
         if not client.sluice:
-            base[client.jobdir] = speed
+            base[client.jobdir] = (speed, crawling)
         rows.append(
             (
                 client.name,
                 f"{median(runs, 'pages'):.0f}",
                 f"{speed:.0f}",
-                f"{speed / base[client.jobdir]:.2f}",
+                f"{speed / base[client.jobdir][0]:.2f}",
+                f"{crawling:.0f}",
+                f"{crawling / base[client.jobdir][1]:.2f}",
                 f"{cpu_us:.0f}",
             )
         )
-    columns = ("client", "pages", "pages/s, whole process", "x stock", "CPU us/page")
+    columns = (
+        "client",
+        "pages",
+        "pages/s, whole process",
+        "x stock",
+        "from first to last",
+        "x stock",
+        "CPU us/page",
+    )
     return Table("Speed: 5,000 pages of 1 kB, 32 concurrent", columns, rows)
 
 

@@ -7,6 +7,7 @@ gone for good.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import enum
 import json
 import logging
@@ -33,6 +34,7 @@ _RETRY_BASE_S = 0.25
 _RETRY_CAP_S = 10.0
 _SLOW_WRITE_S = 5.0
 _STORE_RETRY_S = 1.0
+_LINGER_S = 0.2  # a busy crawl commits twenty times a second: a few commits share one write
 _CLOSE_S = 5.0
 _CLOSE_BUSY_S = 0.5
 
@@ -121,6 +123,9 @@ class Lane:
         self._recorded_row = 0  # handed to the owner for the next batch
         self._average_bytes = _BATCH_BYTES / _FIRST_BATCH_ROWS
         self._news = asyncio.Event()
+        self._full = (
+            asyncio.Event()
+        )  # more need not be waited for: a batch is full, or the end has come
         self._finishing = False
         self._closed = False
         self._status = SinkStatus.OK
@@ -165,11 +170,14 @@ class Lane:
         if items:
             self.waiting += items
             self._news.set()
+            if self.waiting >= _BATCH_ROWS:
+                self._full.set()
 
     def finish(self) -> None:
         """End when nothing waits any more."""
         self._finishing = True
         self._news.set()
+        self._full.set()
 
     async def close(self) -> None:
         """Close the sink; one that hangs is left to its thread."""
@@ -187,7 +195,11 @@ class Lane:
         try:
             while not (await self._drain_patiently() and self._finishing):
                 await self._news.wait()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._full.wait(), _LINGER_S)
                 self._news.clear()
+                if not self._finishing:
+                    self._full.clear()
         except SinkGone as error:
             self._gone(str(error))
         except asyncio.CancelledError:

@@ -210,7 +210,8 @@ def check(outcome: Outcome, pages: int = PAGES) -> None:
     Raises:
         AssertionError: Says what is missing or too much.
     """
-    assert len(outcome.fetched) == pages, f"{pages - len(outcome.fetched)} pages never fetched"
+    missing = pages - len(outcome.fetched)
+    assert not missing, f"{missing} pages never fetched; left: {outcome.left}; {outcome.places}"
     assert not any(outcome.left.values()), f"left: {outcome.left}"
     for name in ("jsonl", "sql"):
         found: Counter[str] = getattr(outcome, name)
