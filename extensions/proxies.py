@@ -20,6 +20,7 @@ from scrapy.utils.defer import deferred_from_coro
 from . import names
 from .codec import Unreadable
 from .lineage import current_lease
+from .policy.bottleneck import Cause
 from .policy.domains import domain_key
 from .policy.governor import DomainGovernor
 from .policy.proxies import Charge, LimitBy, News, ProxyPool, Ride, Wait
@@ -407,15 +408,26 @@ class Proxies:
 
     # -- sight -----------------------------------------------------------------------------------------------------------
 
-    def waits_for_none(self, name: str) -> bool:
-        """Does domain *name* wait because no proxy is any good for it?"""
-        return self._waiting.get(name, False)
+    def cause(self, name: str, of_governor: Cause) -> Cause:
+        """What keeps domain *name*, whose governor says *of_governor*, from its next request."""
+        none_good = self._waiting.get(name)
+        if none_good:
+            return Cause.PROXY
+        if none_good is False:
+            return Cause.POOL
+        return Cause.NONE if self.by_proxy else of_governor
 
-    def why_none(self) -> str:
-        """The same in words."""
-        if not self.pool.healthy:
-            return f"no healthy proxy: 0 of {len(self.pool)}"
-        return f"all {self.pool.healthy} healthy proxies rest for it"
+    def why(self, name: str) -> str:
+        """Why domain *name* waits for the pool, in words; empty if it does not."""
+        none_good = self._waiting.get(name)
+        if none_good is None:
+            return ""
+        healthy, known = self.pool.healthy, len(self.pool)
+        if not none_good:
+            return f"{healthy} of {known} proxies carry what they may"
+        if healthy:
+            return f"all {healthy} healthy proxies rest for it"
+        return f"no healthy proxy: 0 of {known}"
 
     def worst(self, count: int, now: float) -> list[dict[str, Any]]:
         """The first *count* proxies for whoever looks: the resting, then those that fail most."""

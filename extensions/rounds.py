@@ -25,7 +25,7 @@ _STATES = {
     Cause.NONE: "ready", Cause.PACE: "limit", Cause.CONCURRENCY: "limit", Cause.HOLD: "waiting",
     Cause.PARK: "parked", Cause.PROBE: "probing", Cause.DOWN: "down", Cause.ROBOTS: "robots",
     Cause.CRAWL_DELAY: "limit", Cause.USER_DELAY: "limit", Cause.USER_CEILING: "limit",
-    Cause.USER_PAUSE: "paused", Cause.PROXY: "waiting",
+    Cause.USER_PAUSE: "paused", Cause.PROXY: "waiting", Cause.POOL: "limit",
 }  # fmt: skip
 
 

@@ -210,8 +210,8 @@ class ControlView:
             cause = _CAUSES[governor.blocked_by(now, domain.in_flight)]
             if cause is Cause.NONE and self._places_free:
                 cause = _lasting(governor)
-            if control.proxies is not None and control.proxies.waits_for_none(name):
-                cause = Cause.PROXY
+            if control.proxies is not None:
+                cause = control.proxies.cause(name, cause)
             wait_s = self._wait_s(name, domain, cause, now)
         row = control.book.rows.get(name)
         note = row.note if row is not None else ""
@@ -221,20 +221,25 @@ class ControlView:
             pending=pending,
             delayed=delayed,
             in_flight=domain.in_flight,
-            limit=governor.concurrency,
+            limit=governor.concurrency if not self._by_proxy else domain.in_flight,
             pace=governor.pace,
             wait_s=wait_s,
-            growing=growing and pending > 0 and cause is not Cause.USER_CEILING,
+            growing=growing and pending > 0 and cause not in {Cause.USER_CEILING, Cause.POOL},
             why=self._why(domain, cause, note),
             crawl_delay_s=governor.crawl_delay_s,
         )
+
+    @property
+    def _by_proxy(self) -> bool:
+        """Are the limits those of proxies, and not of the domain's governor?"""
+        return self._control.proxies is not None and self._control.proxies.by_proxy
 
     def _wait_s(self, name: str, domain: Domain, cause: Cause, now: float) -> float:
         """Seconds until *domain* may be asked; infinity: when a running request ends."""
         if cause in {Cause.HOLD, Cause.PARK, Cause.DOWN}:
             held = domain.governor.held_until
             return max(0.0, held - now) if held is not None else 0.0
-        if cause in {Cause.PROBE, Cause.CONCURRENCY, Cause.USER_CEILING}:
+        if cause in {Cause.PROBE, Cause.CONCURRENCY, Cause.USER_CEILING, Cause.POOL}:
             return math.inf
         due = self._control.turns.due_of(name)
         return max(0.0, due - now) if due is not None else 0.0
@@ -243,9 +248,10 @@ class ControlView:
         governor = domain.governor
         if domain.given_up is not None:
             return f"given up: {domain.given_up}"
+        proxies = self._control.proxies
+        if proxies is not None and (why := proxies.why(domain.name)):
+            return why
         match cause:
-            case Cause.PROXY if self._control.proxies is not None:
-                return self._control.proxies.why_none()
             case Cause.USER_PAUSE:
                 return "paused by hand"
             case Cause.DOWN:

@@ -40,7 +40,8 @@ class Cause(enum.StrEnum):
     USER_DELAY = "user_delay"
     USER_CEILING = "user_ceiling"
     USER_PAUSE = "user_pause"
-    PROXY = "proxy"
+    PROXY = "proxy"  # none is any good for it
+    POOL = "pool"  # those that are carry what they may
 
 
 HELD = (Cause.HOLD, Cause.PARK, Cause.PROBE, Cause.DOWN)
@@ -66,6 +67,7 @@ class Code(enum.StrEnum):
     ONLY_WAITING = "only_waiting"
     RETRIES_ONLY = "retries_only"
     FEW_DOMAINS = "few_domains"
+    POOL_LIMIT = "pool_limit"
     USER_LIMIT = "user_limit"
     CRAWL_DELAY = "crawl_delay"
     SITES_LIMIT = "sites_limit"
@@ -238,6 +240,7 @@ RULES = (
     Rule(Code.ONLY_WAITING, Level.WARN, _only_waiting),
     Rule(Code.RETRIES_ONLY, Level.OK, _retries_only),
     Rule(Code.FEW_DOMAINS, Level.OK, _few_domains),
+    Rule(Code.POOL_LIMIT, Level.OK, lambda r: r.most(Cause.POOL)),
     Rule(Code.USER_LIMIT, Level.OK, lambda r: r.most(Cause.USER_DELAY, Cause.USER_CEILING)),
     Rule(Code.CRAWL_DELAY, Level.OK, lambda r: r.most(Cause.CRAWL_DELAY)),
     Rule(Code.SITES_LIMIT, Level.OK, lambda r: r.most(Cause.PACE, Cause.CONCURRENCY)),

@@ -236,6 +236,14 @@ def _few(r: Readings) -> Sentence:
     return Sentence(f"{text}.", hint, domains=(r.slowest,) if r.slowest else ())
 
 
+def _pool(r: Readings) -> Sentence:
+    return Sentence(
+        f"The proxies set the pace: {count(r.healthy_proxies)} of {count(r.proxies)} are healthy "
+        f"and carry all they may.",
+        "SLUICE_PROXY_CONCURRENCY and the limits in the list hold them; more proxies make it faster.",
+    )
+
+
 def _user(r: Readings) -> Sentence:
     work = f"{count(r.of(Cause.USER_DELAY, Cause.USER_CEILING))} of {plural(r.working, 'domain')}"
     if r.of(Cause.USER_DELAY) >= r.of(Cause.USER_CEILING):
@@ -322,7 +330,12 @@ def _mixed(r: Readings) -> Sentence:
             f"{count(r.pending)} pending, {count(r.delayed)} delayed."
         )
     limit = r.of(
-        Cause.PACE, Cause.CONCURRENCY, Cause.CRAWL_DELAY, Cause.USER_DELAY, Cause.USER_CEILING
+        Cause.PACE,
+        Cause.CONCURRENCY,
+        Cause.CRAWL_DELAY,
+        Cause.USER_DELAY,
+        Cause.USER_CEILING,
+        Cause.POOL,
     )
     return Sentence(
         f"Nothing dominates: {plural(limit, 'domain')} at their limit, "
@@ -348,6 +361,7 @@ _SAY: dict[Code, Callable[[Readings], Sentence]] = {
     Code.ONLY_WAITING: _waiting,
     Code.RETRIES_ONLY: _retries,
     Code.FEW_DOMAINS: _few,
+    Code.POOL_LIMIT: _pool,
     Code.USER_LIMIT: _user,
     Code.CRAWL_DELAY: _crawl_delay,
     Code.SITES_LIMIT: _sites,
@@ -376,6 +390,7 @@ NAMES: dict[Code, str] = {
     Code.ONLY_WAITING: "all domains held",
     Code.RETRIES_ONLY: "retries only",
     Code.FEW_DOMAINS: "few domains left",
+    Code.POOL_LIMIT: "proxies' limits",
     Code.USER_LIMIT: "your own limits",
     Code.CRAWL_DELAY: "Crawl-delay",
     Code.SITES_LIMIT: "sites' own limits",

@@ -128,6 +128,7 @@ CASES = {
     Code.ONLY_WAITING: {"blocked": blocked(hold=1, down=2), "in_flight": 1, "pending": 9},
     Code.RETRIES_ONLY: {"pending": 0, "delayed": 214, "next_due_at": NOW + 180},
     Code.FEW_DOMAINS: {"blocked": blocked(pace=2, concurrency=1), "in_flight": 3},
+    Code.POOL_LIMIT: {"blocked": blocked(pool=3, pace=2), "proxies": 20, "healthy_proxies": 12},
     Code.USER_LIMIT: {"blocked": blocked(user_delay=17, pace=16), "user_delay_s": 2.0},
     Code.CRAWL_DELAY: {"blocked": blocked(crawl_delay=21, pace=12)},
     Code.SITES_LIMIT: {"blocked": blocked(pace=20, concurrency=7, hold=6)},
@@ -187,6 +188,10 @@ def test_every_code_can_be_said_with_any_numbers(state: Readings, code: Code) ->
         ),
         (Code.STARTING, "Starting: robots.txt read for 4 of 13 domains, no page yet."),
         (Code.MIXED, "Nothing dominates: 12 domains at their limit, 9 held, 8 could send."),
+        (
+            Code.POOL_LIMIT,
+            "The proxies set the pace: 12 of 20 are healthy and carry all they may.",
+        ),
         (Code.USER_LIMIT, "Your DOWNLOAD_DELAY of 2 s sets the pace on 17 of 33 domains."),
         (Code.IDLE, "Idle: no seed in pages:start_urls."),
     ],

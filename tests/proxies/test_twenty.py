@@ -110,5 +110,6 @@ async def test_half_of_the_pool_dies_and_comes_back(crawl, mood):
     assert lost <= 0.01 * (failures["rises asked"] - failures["half asked"])
     assert held("all", "again", "ends") >= 28
     assert letters() == []
+    assert result.stats["sluice/bottleneck_seconds/pool_limit"] >= 4
     assert result.stats.get("retry/count", 0) == 0
     assert not result.stats.get("sluice/dead_letters")
