@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
+from .policy.lab.pool import POOL_HEADER, POOLS, pool_line, run_pool
 from .policy.lab.scenarios import SCENARIOS, Scenario
 from .policy.lab.sensitivity import TELLING, effects
 from .policy.lab.table import HEADER, Result, line, run
@@ -67,6 +68,8 @@ class LabCommand(ScrapyCommand):
             print("--plot needs matplotlib: pip install -r requirements-lab.txt", file=sys.stderr)
             self.exitcode = 1
             return
+        if opts.model.lower() in "pool":
+            _pools(opts.seed)
         print(HEADER)
         results = []
         for scenario in chosen:
@@ -78,6 +81,15 @@ class LabCommand(ScrapyCommand):
         if opts.plot:
             _plot(results, opts.plot)
             print(f"drawn: {opts.plot}")
+
+
+def _pools(seed: int) -> None:
+    """Pools of proxies that die and come back."""
+    print(POOL_HEADER)
+    for scenario in POOLS:
+        draw = random.Random(seed).random  # noqa: S311  as above
+        print(pool_line(run_pool(scenario, draw=draw)), flush=True)
+    print()
 
 
 def _sensitivity(chosen: list[Scenario], *, seed: int) -> None:

@@ -56,7 +56,10 @@ async def test_half_of_the_pool_dies_and_comes_back(crawl, mood):
                 failures[name + " asked"] = stats.get_value("scheduler/dequeued", 0)
 
             async def script() -> None:
-                await asyncio.sleep(6.0)
+                grown = asyncio.get_running_loop().time() + 20.0
+                while spread(pool) < 30 and asyncio.get_running_loop().time() < grown:
+                    await asyncio.sleep(0.05)
+                await asyncio.sleep(1.0)
                 note("full")
                 await asyncio.sleep(2.0)
                 note("dies")

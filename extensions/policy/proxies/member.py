@@ -49,7 +49,7 @@ class Member:
     """
 
     __slots__ = (
-        "_answers", "_back_due", "_doubts", "_rests", "address", "answered", "answered_due", "ceiling", "cohort",
+        "_answers", "_back_due", "_cut_from", "_doubts", "_rests", "address", "answered", "answered_due", "ceiling", "cohort",
         "failed", "gone", "health", "in_flight", "limit", "place", "probe_out", "rest_due",
         "strain", "unwelcome",
     )  # fmt: skip
@@ -71,6 +71,7 @@ class Member:
         self._doubts = 0
         self._rests = 0
         self._answers = 0
+        self._cut_from = 0  # its limit before a cut that no answer has confirmed yet
         self._back_due = -math.inf
 
     @property
@@ -89,7 +90,7 @@ class Member:
         """The proxy has carried an answer. Returns whether that ended a row of rests."""
         self.answered += 1
         self.answered_due = now
-        self._doubts = 0
+        self._doubts = self._cut_from = 0
         self._answers += 1
         if self.strain and self._answers % 8 == 0:
             self.strain -= 1
@@ -122,6 +123,14 @@ class Member:
         self._doubts += 1
         if not sure and self._doubts < DOUBTS:
             return False
+        if not sure and self.in_flight and now - self.answered_due <= RELAPSE_S:
+            # It worked a moment ago, so that it may only have more than it takes; if it is dead the next two will tell.
+            self._cut_from = self.limit
+            self.limit = self.in_flight
+            self._doubts = self._answers = 0
+            return False
+        if self._cut_from:
+            self.limit, self._cut_from = self._cut_from, 0
         if now - self._back_due <= RELAPSE_S and self.limit > 1:
             self.limit = max(1, self.limit // 2)
             self._answers = 0

@@ -141,6 +141,13 @@ class Pairs:
         if not self.row:
             self.row_due = now
         self.row |= 1 << place
+
+    def doubt(self, place: int, now: float, *, healthy: bool) -> None:
+        """The same, as it counts against the pair: not if the proxy itself is what failed."""
+        if not healthy:
+            if (known := self.known.get(place)) is not None:
+                known.doubts = 0
+            return
         if self.resting >> place & 1:
             return
         pair = self.pair(place)

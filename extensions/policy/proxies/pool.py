@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 FIRST_TRY_S = 0.5
 LAST_TRY_S = 4.0
-"""How often some proxy is tried while none is healthy, whatever their own rests say: there is nothing else to do."""
+"""How often some proxies are tried while none is healthy, whatever their own rests say: there is nothing else to do. One at
+first, then twice as many each time, up to a quarter of them."""
 WITNESSES = 8
 """So many proxies in a row that got nothing from one domain (or all, if there are fewer) speak against the domain ..."""
 DOUBT_S = 3.0
@@ -40,6 +41,8 @@ LONG_DOUBT_S = 60.0
 """... after this time if they only tell of it (502), and there is no other domain to try them on."""
 TRIES = 3
 """A request that got nothing through so many proxies, while others got answers, is to blame itself."""
+PATIENCE_S = 1.0
+"""A failure sooner than this is no silence that answers to others could speak against."""
 MAX_SESSIONS = 10_000
 UNLIMITED = 1_000
 
@@ -119,6 +122,8 @@ class ProxyPool:
         self._turn = 0
         self._try_due = math.inf  # while none is healthy: when some proxy is tried at the latest
         self._try_s = FIRST_TRY_S
+        self._tries = 1
+        self._rose_due = -math.inf  # when a proxy was last found to be back
         self.answered_due = -math.inf
 
     # -- the list ------------------------------------------------------------------------------------------------------
@@ -221,9 +226,10 @@ class ProxyPool:
         if not self._alive and self._try_due <= now:
             self._try_s = min(LAST_TRY_S, 2 * self._try_s)
             self._try_due = now + self._try_s
+            self._tries = min(2 * self._tries, max(1, len(self) // 4))
             resting = [m for m in self._by_key.values() if m.health is Health.RESTING]
-            if resting:
-                self._try(min(resting, key=lambda member: member.rest_due))
+            for member in heapq.nsmallest(self._tries, resting, key=lambda m: m.rest_due):
+                self._try(member)
 
     def _try(self, member: Member) -> None:
         member.try_now()
@@ -235,6 +241,7 @@ class ProxyPool:
         if not self._alive and self._try_due == math.inf:
             self._try_s = FIRST_TRY_S
             self._try_due = now + self._try_s
+            self._tries = 1
 
     def next_due(self) -> float:
         """When some proxy may be tried again, though nothing happens."""
@@ -443,7 +450,8 @@ class ProxyPool:
 
     def _came_to_nothing(self, ride: Ride, news: News, now: float, tries: int) -> Charge:
         member = ride.member
-        if member.answered_due > 0.5 * (ride.sent_due + now):
+        waited_s = now - ride.sent_due
+        if waited_s >= PATIENCE_S and member.answered_due > now - 0.5 * waited_s:
             return Charge.TARGET  # it carried others' answers while this one was silent
         pairs = self._pairs(ride.domain)
         if not member.gone:
@@ -455,6 +463,8 @@ class ProxyPool:
                 self._sleep(member, now)
             return Charge.TARGET
         self._fell(ride, now, sure=False)
+        if not member.gone:
+            pairs.doubt(member.place, now, healthy=member.health is Health.HEALTHY)
         return Charge.PROXY
 
     def _is_targets(self, pairs: Pairs, news: News, now: float) -> bool:
@@ -468,6 +478,11 @@ class ProxyPool:
 
     def _fell(self, ride: Ride, now: float, *, sure: bool) -> None:
         member = ride.member
+        if ride.probe and ride.sent_due < self._rose_due and member.health is Health.TRYING:
+            member.rest_again(now)  # sent before others came back: it tells of the time before that
+            member.cohort = None
+            self._sleep(member, now)
+            return
         fell = member.failure(now, sure=sure, probe=ride.probe, sent_due=ride.sent_due, u=self._u)
         if fell and not member.gone:
             self._lay_down(member, now)
@@ -491,6 +506,7 @@ class ProxyPool:
     def _rose(self, member: Member, now: float) -> None:
         """*member* is back: those that fell with it, and all if none was well, are tried at once."""
         self._try_due = math.inf
+        self._rose_due = now
         cohort, member.cohort = member.cohort, None
         fallen = cohort.members if cohort is not None else []
         for other in list(fallen if self._alive else self._by_key.values()):
