@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 LAST_BAN_S = 3600.0
 FIRST_REFUSAL_S = 1.0
 LAST_REFUSAL_S = 60.0
-DOUBTS = 2
-"""Failures in a row on one pair that make it rest."""
+DOUBTS = 4
+"""Failures in a row on one pair that make it rest: by then the proxy itself, if it is to blame, rests."""
 
 
 class Pair:
