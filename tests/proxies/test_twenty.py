@@ -41,7 +41,7 @@ def spread(pool: list[Any]) -> int:
 
 @pytest.mark.parametrize("mood", [Mood.REFUSE, Mood.BAD_GATEWAY])
 @pytest_twisted.ensureDeferred
-async def test_half_of_the_pool_dies_and_comes_back(crawl, mood):
+async def test_half_of_the_pool_dies_and_comes_back(crawl, mood):  # noqa: PLR0915 - one story
     with Site(Host(latency_s=LATENCY_S)) as site:
         async with trial(20) as pool:
             spider = type("Many", (Many,), {"site": site})
