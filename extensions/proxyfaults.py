@@ -45,11 +45,26 @@ def news_of_exception(exception: BaseException) -> tuple[News, int | None]:
         if is_tunnel_error(error):
             status = _tunnel_status(error)
             return News.PROXY if status == UNWELCOME else News.BAD_GATEWAY, status
+    if any(_is_tls(error) for error in (exception, cause, *_reasons(cause))):
+        return News.ANSWERED, None  # the tunnel stood: it is the host's
     if isinstance(exception, (CannotResolveHostError, DownloadConnectionRefusedError)):
         return News.PROXY, None
     if type(cause).__name__ in _PROXY_ERRORS:
         return News.PROXY, None
     return News.SILENCE, None
+
+
+def _is_tls(error: BaseException) -> bool:
+    """Is it a failure to agree on TLS, of whatever library?"""
+    kind = type(error)
+    return (
+        kind.__module__ == "OpenSSL.SSL" or "SSL" in kind.__name__ or "Certificate" in kind.__name__
+    )
+
+
+def _reasons(error: BaseException) -> list[BaseException]:
+    """What Twisted's ResponseFailed gathers."""
+    return [failure.value for failure in getattr(error, "reasons", None) or () if failure.value]
 
 
 def _tunnel_status(error: BaseException) -> int | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 import pytest_twisted
 
@@ -34,3 +36,34 @@ async def test_a_tunnel_that_fails_costs_the_request_nothing(crawl, tmp_path, fa
     assert result.stats["sluice/proxies/failures"] >= 1
     assert len(seen) == 41  # with robots.txt, each once
     assert all("Proxy-Authorization" not in headers for headers in seen)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest_twisted.ensureDeferred
+async def test_a_host_that_speaks_no_tls_is_no_fault_of_the_proxies(crawl, fast):
+    async def plain(reader, writer):
+        await reader.read(100)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    server = await later(asyncio.start_server(plain, "127.0.0.1", 0))
+    port = server.sockets[0].getsockname()[1]
+    async with trial(2) as pool:
+        result = await crawl(
+            type(
+                "S",
+                (ListSpider,),
+                {"urls": tuple(f"https://127.0.0.1:{port}/{n}" for n in range(4))},
+            ),
+            {
+                "SLUICE_PROXIES": listed(pool),
+                "SLUICE_FAST_HANDLER": fast,
+                "RETRY_TIMES": 0,
+                "ROBOTSTXT_OBEY": False,
+                "DOWNLOAD_TIMEOUT": 5,
+            },
+            timeout_s=40,
+        )
+    server.close()
+    assert len(letters()) == 4
+    assert result.stats.get("sluice/proxies/failures", 0) == 0
