@@ -75,8 +75,6 @@ class Law:
     """Waits are longer by up to this share, so that crawlers do not come back in step."""
     single_probe_fails: int = 2
     """From so many failures in a row on, one request at a time asks for all."""
-    shut_tokens: float = 3.0
-    """Closed for longer than this many tokens take, it is no bucket: it counts by the window."""
 
     # --- the concurrency
     failure_noise: float = 0.02

@@ -251,10 +251,11 @@ class Pace:
             told=self._told_s > 0.0,
             noise=self._score.noise,
         )
-        shut = fails >= self._law.single_probe_fails and cycle.blocked_s > max(
-            self._law.shut_tokens / old, self._law.probe_doubling_s
-        )
-        self._window_s = max(self._law.quarter * self._window_s, cycle.blocked_s if shut else 0.0)
+        law = (
+            self._law
+        )  # closed for longer than a look takes it is no bucket: it counts by the window
+        shut = fails >= law.single_probe_fails and cycle.blocked_s > law.probe_doubling_s
+        self._window_s = max(law.quarter * self._window_s, cycle.blocked_s if shut else 0.0)
         same = False
         if self._cut_pace is math.inf:
             self._limit.first(cycle, shut=shut)
