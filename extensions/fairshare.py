@@ -30,6 +30,8 @@ SHARED_AT_ONCE = 256
 """Domains that may be on their way to hungry workers at a time."""
 LEAVES_WITHIN_S = 10.0
 """A domain whose requests in flight last longer stays: it would stand still all that time."""
+TRIED_AGAIN_S = 60.0
+"""Only after so long is it tried with that domain again: it would else stand still most of the time."""
 
 
 class FairShare:
@@ -49,6 +51,7 @@ class FairShare:
         self._learned_due = 0.0
         self._idle_since: dict[str, float] = {}
         self._leaving: dict[str, float] = {}  # asked nothing more since
+        self._stays_until: dict[str, float] = {}  # those that did not come to rest
         self._said: dict[str, object] = {}  # what was last said of domains' limits
 
     def wish(self) -> None:
@@ -70,6 +73,7 @@ class FairShare:
         for name in list(self._leaving):
             self._stays(name)
         self._idle_since.clear()
+        self._stays_until.clear()
         self._said.clear()
 
     # -- claiming --------------------------------------------------------------------------------
@@ -126,7 +130,11 @@ class FairShare:
             return
         leaving = self._leaving.keys() | set(store.wishes.release)
         able = sorted(
-            (name for name in store.domains - leaving if self._may_leave(name)),
+            (
+                name
+                for name in store.domains - leaving
+                if self._stays_until.get(name, 0.0) <= now and self._may_leave(name)
+            ),
             key=store.line,
             reverse=True,
         )
@@ -153,7 +161,10 @@ class FairShare:
                 self._stays(name)  # as far as this worker is concerned: it is another's
             elif self._may_leave(name) and self._rests(name, record, now):
                 self._hand_back(name, record, now)
-            elif now - since > LEAVES_WITHIN_S or not self._may_leave(name):
+            elif now - since > LEAVES_WITHIN_S:
+                self._stays_until[name] = now + TRIED_AGAIN_S
+                self._stays(name)
+            elif not self._may_leave(name):
                 self._stays(name)
 
     def _rests(self, name: str, record: Domain | None, now: float) -> bool:
@@ -189,6 +200,7 @@ class FairShare:
     def _release(self, name: str) -> None:
         self._store.wishes.release.append(name)
         self._idle_since.pop(name, None)
+        self._stays_until.pop(name, None)
         self._said.pop(name, None)
 
     # -- telling ---------------------------------------------------------------------------------
