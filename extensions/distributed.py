@@ -58,6 +58,8 @@ class Distributed:
         self._control = control
         self._persist = persist
         self._arrivals = Arrivals()
+        if store.rows_each is not None:
+            control.frontier.most_each = store.rows_each
         self.watches = Watches(store)
         Hearing(control=control, store=store, arrivals=self._arrivals)
         self._share = FairShare(control=control, store=store, arrivals=self._arrivals)

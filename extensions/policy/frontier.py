@@ -148,12 +148,16 @@ class Frontier:
 
     Args:
         window: Live entries that memory may hold; each domain has an equal share of it, at least one.
+
+    Attributes:
+        most_each: Live entries that a domain may have in any case: fewer where other processes take of its line too.
     """
 
-    __slots__ = ("_queues", "_wanting", "_window", "in_memory", "pending")
+    __slots__ = ("_queues", "_wanting", "_window", "in_memory", "most_each", "pending")
 
     def __init__(self, *, window: int) -> None:
         self._window = window
+        self.most_each = window
         self._queues: dict[str, DomainQueue] = {}
         self._wanting: dict[str, None] = {}  # insertion-ordered: first short, first filled
         self.in_memory = 0
@@ -177,7 +181,7 @@ class Frontier:
 
     def share(self) -> int:
         """Live entries that one domain may have now."""
-        return max(1, self._window // max(1, len(self._queues)))
+        return max(1, min(self.most_each, self._window // max(1, len(self._queues))))
 
     def _queue(self, domain: str) -> DomainQueue:
         queue = self._queues.get(domain)

@@ -20,6 +20,7 @@ from .redisexchange import Exchange
 from .redishand import Hand
 from .redisowner import OwnersSide
 from .redisscripts import RedisAway, wipe
+from .redisshelf import MOST_ROWS, SHARED_ROWS
 from .redisvalues import Terms
 
 if TYPE_CHECKING:
@@ -62,12 +63,14 @@ class RedisJobStore(OwnersSide):
         self._client = client
         self._local = local
         self._requests_key, self._dupefilter_key = requests_key, dupefilter_key
-        out, hand = Outgoing(), Hand(room=window)
+        terms = terms or Terms()
+        most = MOST_ROWS if terms.workers_per_domain == 1 else SHARED_ROWS
+        out, hand = Outgoing(), Hand(room=window, most=most)
         exchange = Exchange(
             client=client,
             requests_key=requests_key,
             dupefilter_key=dupefilter_key,
-            terms=terms or Terms(),
+            terms=terms,
             out=out,
             hand=hand,
             first_domains=first_domains,

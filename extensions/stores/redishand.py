@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .base import DomainBacklog, State
-from .redisshelf import Shelf
+from .redisshelf import MOST_ROWS, Shelf
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,10 +24,11 @@ class Hand:
 
     Args:
         room: Rows that may be fetched ahead.
+        most: Rows of one domain that may.
     """
 
-    def __init__(self, *, room: int) -> None:
-        self.shelf = Shelf(room=room)
+    def __init__(self, *, room: int, most: int = MOST_ROWS) -> None:
+        self.shelf = Shelf(room=room, most=most)
         self.own: set[str] = set()  # its domains
         self.rows: dict[int, State] = {}  # given to the owner
         self.known: dict[bytes, None] = {}

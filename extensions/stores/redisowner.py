@@ -89,6 +89,11 @@ class OwnersSide:
         return len(self._hand.shelf.peek(domain))
 
     @property
+    def rows_each(self) -> int | None:
+        """Rows of one domain that this worker may have ahead where others share it; None: it has its domains alone."""
+        return None if self.workers_per_domain == 1 else self._hand.shelf.most
+
+    @property
     def fetched(self) -> int:
         """Rows that were fetched and not given out."""
         return len(self._hand.shelf)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 FIRST_ROWS = 8
 MOST_ROWS = 256
 """Rows of one domain in one exchange, at first and at most."""
+SHARED_ROWS = 16
+"""At most, where several workers share a domain: what one has fetched ahead, the others cannot get."""
 
 
 class Shelf:
@@ -22,9 +24,11 @@ class Shelf:
 
     Args:
         room: Rows that may lie here, all domains together.
+        most: Rows of one domain that may.
     """
 
-    def __init__(self, *, room: int) -> None:
+    def __init__(self, *, room: int, most: int = MOST_ROWS) -> None:
+        self.most = most
         self._room = room
         self._rows: dict[str, dict[int, StoredRequest]] = {}
         self._domain_of: dict[int, str] = {}
@@ -112,7 +116,7 @@ class Shelf:
         free = self.free
         for domain, left in self._lines.items():
             here = len(self._rows.get(domain, ()))
-            size = min(MOST_ROWS, share, self._asked.get(domain, FIRST_ROWS // 4) * 4)
+            size = min(self.most, share, self._asked.get(domain, FIRST_ROWS // 4) * 4)
             if free <= 0:
                 return
             if here * 2 <= size:
