@@ -35,7 +35,7 @@ async def test_a_limited_host_gives_all_its_pages(crawl: Callable[..., Any]) -> 
     assert result.reason == "finished"
     assert len(set(result.crawler.spider.parsed)) == 500
     assert letters() == []
-    assert stats.refused <= 0.08 * stats.received
+    assert stats.refused <= 0.05 * stats.received
 
 
 class UntilFast(ListSpider):
