@@ -41,7 +41,11 @@ class LabCommand(ScrapyCommand):
         """The lab's own options."""
         super().add_options(parser)
         group = parser.add_argument_group(title="Lab")
-        group.add_argument("--model", default="", help="only servers whose name contains this")
+        group.add_argument(
+            "--model",
+            default="",
+            help="only servers whose name contains this; pool: only pools of proxies",
+        )
         group.add_argument("--seed", type=int, default=1, help="seed of all chance (default 1)")
         group.add_argument(
             "--scale", type=float, default=1.0, help="factor on each model's limit (default 1)"
@@ -58,6 +62,10 @@ class LabCommand(ScrapyCommand):
         if not opts.scale > 0.0:
             raise UsageError(f"--scale is {opts.scale}: more than 0")
         chosen = [s for s in SCENARIOS if opts.model.lower() in s.name.lower()]
+        if opts.model in {"", "pool"} and not opts.sensitivity:
+            _pools(opts.seed)
+            if opts.model:
+                return
         if not chosen:
             names = "; ".join(s.name for s in SCENARIOS)
             raise UsageError(f"no model is named like {opts.model!r}. There are: {names}")
@@ -68,8 +76,6 @@ class LabCommand(ScrapyCommand):
             print("--plot needs matplotlib: pip install -r requirements-lab.txt", file=sys.stderr)
             self.exitcode = 1
             return
-        if opts.model.lower() in "pool":
-            _pools(opts.seed)
         print(HEADER)
         results = []
         for scenario in chosen:
