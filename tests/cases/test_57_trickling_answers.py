@@ -32,6 +32,7 @@ class Patient(Spider):
         self.took_s: dict[str, list[float]] = defaultdict(list)
         self.parsed_due: dict[str, float] = {}
         self.least = BAD
+        self.last_bad_due = 0.0
 
     @classmethod
     def from_crawler(cls, crawler, *args, **kwargs):
@@ -45,6 +46,8 @@ class Patient(Spider):
 
     def end(self, request):
         self.took_s[request.url].append(time.monotonic() - self.sent_due.pop(request))
+        if request.url in self.bad:
+            self.last_bad_due = time.monotonic()
         domain = self.crawler.get_extension(Control).domains.find(request.meta["download_slot"])
         if domain is not None and request.url in self.bad:
             self.least = min(self.least, domain.governor.concurrency)
@@ -78,7 +81,6 @@ async def test_each_attempt_ends_at_its_own_timeout_and_good_pages_do_not_wait(c
     ):
         bad = [site.url(f"/{FAULTS[n % 3]}/{n}") for n in range(BAD - 1)]
         bad.append(f"https://127.0.0.1:{deaf.getsockname()[1]}/")
-        began = time.monotonic()
         settings = {
             "SLUICE_FAST_HANDLER": fast,
             "DOWNLOAD_TIMEOUT": 180,
@@ -94,11 +96,8 @@ async def test_each_attempt_ends_at_its_own_timeout_and_good_pages_do_not_wait(c
         for took_s in spider.took_s[url]:
             assert TIMEOUT_S - 0.1 <= took_s <= TIMEOUT_S + 0.5, (url, spider.took_s[url])
     assert spider.parsed_due.keys() == {*urls["good"], *urls["others"]}
-    first_timeout_due = began + TIMEOUT_S
-    others = sorted(spider.parsed_due[url] for url in urls["others"])
-    assert (
-        others[GOOD // 2] < first_timeout_due + 1.0
-    )  # they did not stand behind the bad host's pages
+    # The other host's pages did not stand behind those.
+    assert max(spider.parsed_due[url] for url in urls["others"]) < spider.last_bad_due
     assert spider.least < BAD
     assert done.stats["sluice/delayed"] >= BAD
     dead = {row["url"]: row for row in letters()}
