@@ -11,10 +11,11 @@ they have arrived, so that the file may be lost at any time: the request is then
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from .base import Batch, Counts, Recovered, State, StoreBusy, StoredRequest, StoreError
-from .redisbuffer import Outgoing
+from .redisbuffer import Outgoing, is_child
 from .redisdelivery import Delivery
 from .redisexchange import Exchange
 from .redishand import Hand
@@ -82,6 +83,7 @@ class RedisJobStore(OwnersSide):
         )
         self._open = False
         self._existed = False
+        self._lost: set[int] = set()  # rows that became others' while this worker was at them
 
     # --- the way in and out -----------------------------------------------------------------------
 
@@ -118,10 +120,13 @@ class RedisJobStore(OwnersSide):
 
     async def enter_again(self) -> int:
         """Go on as a new worker after `Fenced`. Returns how many ends were lost with the old one."""
-        lost = self._out.drop_ends()
+        ends, orphans = self._out.drop_ends()
+        self._lost.update(self._hand.rows)
         self._hand.clear()
+        if orphans:
+            self.events.passed_on(orphans)
         await self._enter()
-        return lost
+        return ends
 
     def open(self) -> Recovered:
         """What the first exchange has brought. Call `connect` before."""
@@ -183,9 +188,20 @@ class RedisJobStore(OwnersSide):
         for row in batch.inserts:
             if row.id in self._hand or self._out.unsent(row.id):
                 raise StoreError(f"There is a request {row.id} already")
+        if self._lost:
+            batch = self._without_orphans(batch)
         item, letter = self._delivery.take(batch)
         self._hand.follow(batch)
         self._out.take(batch, item=item, letter=letter)
+
+    def _without_orphans(self, batch: Batch) -> Batch:
+        """*batch* without the children of rows that are others' now: those yield them again."""
+        orphans = [row.id for row in batch.inserts if is_child(row) and row.parent in self._lost]
+        if not orphans:
+            return batch
+        gone = set(orphans)
+        self.events.passed_on(orphans)
+        return replace(batch, inserts=[row for row in batch.inserts if row.id not in gone])
 
     def _rest_if_needed(self) -> None:
         if self.silent_s > self.lease_s:

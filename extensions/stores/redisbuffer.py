@@ -200,13 +200,28 @@ class Outgoing:
         self.parcel = Parcel(self._number, [], [], {}, done)
         return self.parcel
 
-    def drop_ends(self) -> int:
-        """This worker is no longer what it was: what it says of rows counts no more. Returns how many ends."""
+    def drop_ends(self) -> tuple[int, list[int]]:
+        """This worker is no longer what it was: what it says of rows counts no more.
+
+        Nor do children that only the end of their request makes true: whoever has that now yields them again.
+
+        Returns:
+            How many ends, and the ids of those children.
+        """
         self.unpack()
         ends = len(self._done) + sum(len(waiting.done) for waiting in self._waiting)
+        orphans = [id_ for id_, row in self._rows.items() if is_child(row)]
+        for id_ in orphans:
+            del self._rows[id_]
         self._moves.clear()
         self._done.clear()
         for waiting in self._waiting:
+            orphans += [row.id for row in waiting.rows]
             waiting.done.clear()
             waiting.rows.clear()
-        return ends
+        return ends, orphans
+
+
+def is_child(row: StoredRequest) -> bool:
+    """Is *row* made true by its parent's end alone? Others are known by their fingerprint, whoever brings them."""
+    return row.fingerprint is None and row.parent is not None
