@@ -60,6 +60,11 @@ def scraper_is_behind(engine: ExecutionEngine) -> bool:
     return bool(slot is not None and slot.needs_backout())
 
 
+def waiting_answers_bytes(engine: ExecutionEngine) -> int:
+    """Size of the answers that wait for callbacks or are with them. Relies on `engine.scraper.slot.active_size`, else 0."""
+    return int(getattr(engine.scraper.slot, "active_size", 0))
+
+
 def is_closing(engine: ExecutionEngine) -> bool:
     """Is the spider being closed? Relies on `engine._slot.closing`; without it the answer is no until all is closed."""
     return getattr(getattr(engine, "_slot", None), "closing", None) is not None

@@ -50,7 +50,6 @@ class Gauges:
     probe_every_s: float = 5.0
     disk_full: bool = False
     free_bytes: int = 0
-    resume_bytes: int = 0
     disk: str = ""
     stopping: bool = False
     stop_within_s: float = 0.0

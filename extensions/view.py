@@ -95,6 +95,7 @@ class ControlView:
             unread=self._unread(),
             in_flight=self.in_flight(),
             disk=self._folder,
+            backout_bytes=compat.waiting_answers_bytes(control.engine),
         )
         spider = control.engine.spider
         gauges.source = getattr(spider, "seed_queue", "")
@@ -123,6 +124,8 @@ class ControlView:
         now = control.now()
         if gauges.delayed and math.isfinite(control.delays.next_due):
             gauges.next_due_at = now_at + max(0.0, control.delays.next_due - now)
+            if math.isfinite(control.delays.last_due):
+                gauges.last_due_at = now_at + max(0.0, control.delays.last_due - now)
         gauges.leased = control.leased
         gauges.robots_domains = control.robots_domains
         gauges.links_found = control.book.links

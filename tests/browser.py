@@ -114,6 +114,23 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         await self.call("Emulation.setEmulatedMedia", features=[scheme])
 
+    async def press(self, key: str) -> None:
+        """Press and release a key: Tab, Enter, Escape."""
+        code = {"Tab": 9, "Enter": 13, "Escape": 27}[key]
+        text = {"text": "\r"} if key == "Enter" else {}
+        values = {"key": key, "code": key, "windowsVirtualKeyCode": code}
+        await self.call("Input.dispatchKeyEvent", type="keyDown", **values, **text)
+        await self.call("Input.dispatchKeyEvent", type="keyUp", **values)
+
+    async def named(self) -> list[tuple[str, str]]:
+        """What a screen reader meets: role and name of each node that has both or should."""
+        tree = (await self.call("Accessibility.getFullAXTree"))["nodes"]
+        return [
+            (node["role"]["value"], node.get("name", {}).get("value", ""))
+            for node in tree
+            if not node.get("ignored") and "role" in node
+        ]
+
     async def shot(self, path: Path) -> None:
         """Keep a picture of the whole page."""
         size = (await self.call("Page.getLayoutMetrics"))["cssContentSize"]

@@ -110,7 +110,6 @@ class Readings:
     # what the results and the store say
     disk_full: bool = False
     free_bytes: int = 0
-    resume_bytes: int = 0
     disk: str = ""
     store: str = "job store"
     store_silent_s: float = 0.0

@@ -21,12 +21,13 @@ class Delays:
         window: Live entries that memory may hold.
     """
 
-    __slots__ = ("_disk_due", "_heap", "_window", "on_disk")
+    __slots__ = ("_disk_due", "_heap", "_last_due", "_window", "on_disk")
 
     def __init__(self, *, window: int) -> None:
         self._heap: list[tuple[float, int, Entry]] = []
         self._window = window
         self._disk_due = math.inf
+        self._last_due = -math.inf
         self.on_disk = 0
 
     def __len__(self) -> int:
@@ -37,11 +38,13 @@ class Delays:
         if entry.storable and len(self._heap) >= self._window:
             self.note_on_disk(1, due)
             return True
+        self._last_due = max(self.last_due, due)
         heapq.heappush(self._heap, (due, entry.id, entry))
         return False
 
     def note_on_disk(self, count: int, due: float) -> None:
         """*count* delayed requests are on disk, the first of them due at *due*."""
+        self._last_due = max(self.last_due, due if count == 1 else math.inf)
         self.on_disk += count
         self._disk_due = min(self._disk_due, due)
 
@@ -49,6 +52,11 @@ class Delays:
     def next_due(self) -> float:
         """When the next one is due; infinity where nothing waits."""
         return min(self._heap[0][0] if self._heap else math.inf, self._disk_due)
+
+    @property
+    def last_due(self) -> float:
+        """When the last one is due; infinity where that is not known, its negative where nothing waits."""
+        return self._last_due if self._heap or self.on_disk else -math.inf
 
     def take_due(self, now: float) -> list[Entry]:
         """Take the live entries that are due by *now*, in order of time."""

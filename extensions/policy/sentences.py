@@ -111,7 +111,7 @@ def _paused(r: Readings) -> Sentence:
 def _disk_full(r: Readings) -> Sentence:
     return Sentence(
         f"Disk full: {mebibytes(r.free_bytes)} left in {middle(r.disk, 30)}, fetching waits.",
-        f"It goes on by itself when {mebibytes(r.resume_bytes)} are free. Nothing is lost.",
+        "It goes on by itself when there is room for the job's store again. Nothing is lost.",
     )
 
 

@@ -47,7 +47,6 @@ any_readings = st.builds(
     paused_by=st.text(max_size=99),
     disk_full=st.booleans(),
     free_bytes=counts,
-    resume_bytes=counts,
     disk=st.text(max_size=300),
     store=st.text(max_size=99),
     store_silent_s=seconds,

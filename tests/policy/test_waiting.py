@@ -41,6 +41,19 @@ def test_more_than_the_window_goes_to_disk_and_its_time_is_kept() -> None:
     assert (len(delays), delays.next_due) == (1, 5.0)
 
 
+def test_the_last_time_is_known_while_something_waits() -> None:
+    """Until all have gone; rows of an earlier process tell their first time only."""
+    delays = Delays(window=9)
+    for due in (5.0, 9.0, 7.0):
+        delays.push(entry(int(due)), due)
+    assert delays.last_due == 9.0
+    delays.take_due(10.0)
+    delays.push(entry(1), 3.0)
+    assert delays.last_due == 3.0
+    delays.note_on_disk(20, 4.0)
+    assert delays.last_due == math.inf
+
+
 @given(
     st.integers(1, 100), st.floats(0, 10), st.floats(10, 1000), st.floats(0, 1, exclude_max=True)
 )

@@ -88,6 +88,44 @@ async def pausing_stops_one_domain(browser: Browser, site: Site, domain: str) ->
     raise AssertionError("a resumed domain is not asked again")
 
 
+async def keys_are_enough(browser: Browser, domain: str) -> None:
+    """Everything has a name for a screen reader; Tab goes round, Enter opens a domain, Escape closes it."""
+    met = await browser.named()
+    asks = {"button", "link", "textbox", "searchbox", "spinbutton", "image", "dialog", "table"}
+    nameless = [
+        role for role, name in met if role in asks - {"table", "dialog"} and not name.strip()
+    ]
+    assert nameless == []
+    headings = [name for role, name in met if role == "heading"]
+    assert "pages" in headings
+    assert {"Domains", "Dead letters", "What changed"} <= set(headings)
+    assert {role for role, _ in met} >= {"main", "banner", "contentinfo", "columnheader", "region"}
+    assert await browser.js("document.documentElement.lang") == "en"
+    assert await browser.js("document.querySelectorAll('h1').length") == 1
+    assert await browser.js("!!document.querySelector('[aria-live=polite]').textContent")
+    focused = "document.activeElement.textContent || document.activeElement.id"
+    seen: list[str] = []
+    for _ in range(60):
+        await browser.press("Tab")
+        seen.append(await browser.js(focused))
+        if seen[-1] == domain:
+            break
+    assert seen[-1] == domain, seen
+    assert {"Pause", "Stop…", "1 h", "find"} <= set(seen)
+    assert await browser.js("getComputedStyle(document.activeElement).outlineStyle") != "none"
+    await asyncio.sleep(1.5)  # a poll redraws the table
+    assert await browser.js(focused) == domain
+    await browser.press("Enter")
+    await browser.until("document.querySelectorAll('#dialog[open] .past tbody tr').length > 5")
+    past = await browser.js("document.querySelector('#dialog .past tbody').textContent")
+    assert "200" in past
+    assert domain in await browser.js("document.querySelector('#dialog-title').textContent")
+    if SHOTS:
+        await browser.shot(Path(SHOTS) / "real-domain-1280.png")
+    await browser.press("Escape")
+    await browser.until("!document.querySelector('#dialog[open]')")
+
+
 async def hostile_text_is_text(browser: Browser) -> None:
     """A URL with markup in it is shown, and makes no element."""
     dead = await browser.until("document.querySelector('#dead .url')?.textContent")
@@ -133,6 +171,7 @@ async def test_a_person_at_the_page(tmp_path: Path) -> None:
             await browser.until("document.querySelectorAll('#charts canvas').length === 8")
 
             await hostile_text_is_text(browser)
+            await keys_are_enough(browser, site.domain(0))
 
             # sorting and filtering
             names = "[...document.querySelectorAll('#domains td.dom')].map(d => d.textContent)"
@@ -154,6 +193,11 @@ async def test_a_person_at_the_page(tmp_path: Path) -> None:
             await browser.until(points)
             label = await browser.js("document.querySelector('#charts .plot').ariaLabel")
             assert "highest" in label
+
+            # the last ten minutes, by a click
+            await browser.js("[...document.querySelectorAll('#spans button')][0].click()")
+            title = "document.querySelector('#held-title').textContent"
+            await browser.until(f"{title} === 'What held it back, last 10 minutes'")
 
             # dark, and a phone: nothing is wider than the window
             await browser.look(1280, 900, dark=True)
