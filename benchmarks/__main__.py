@@ -14,6 +14,7 @@ from .proxies import choosing, rotating
 from .scenarios import SCENARIOS as OF_CRAWLS
 from .scenarios import Table
 from .shared import memory, shared, workers
+from .sight import polls, sight
 from .sinks import outage, sinks
 
 SCENARIOS = {
@@ -25,6 +26,8 @@ SCENARIOS = {
     "shared": shared,
     "workers": workers,
     "redis_memory": memory,
+    "sight": sight,
+    "polls": polls,
 }
 IF_NAMED = {"peers": peers, "rotating": rotating}
 

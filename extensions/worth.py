@@ -5,6 +5,7 @@ The rule it keeps: one pass over the domains, every ten seconds: two millisecond
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from .policy.findings import Facts, findings
@@ -39,7 +40,7 @@ def worth_a_look(
         needs_s=s.times.all_s if known else None,
         most_s=s.times.most_s if known else None,
         slowest=s.times.last,
-        slowest_per_s=last.left / last.left_s if last is not None and last.left_s else None,
+        slowest_per_s=last.goodput.per_s(time.monotonic() - book.held_s) if last else None,
         asked=s.account.asked,
         pages=s.account.got,
         seconds=s.seconds,

@@ -14,7 +14,7 @@
   }
   function list(answer) {
     const rows = answer.outcomes.map(o => make('tr', '', make('td', '', F.clock(o.at, true)), make('td', 'what', make('span', WORDS[o.outcome] ? 'iswarn' : '', F.printable(o.what)), WORDS[o.outcome] ? ` (${WORDS[o.outcome]})` : ''),
-      make('td', '', F.ms(o.latency_ms)), make('td', o.held_s ? '' : 'z', o.held_s ? F.duration(o.held_s) : '–')));
+      make('td', '', F.ms(o.latency_ms)), make('td', o.held_s ? '' : 'z', o.held_s ? o.held_s < 9.5 ? `${o.held_s.toFixed(1)} s` : F.duration(o.held_s) : '–')));
     const head = make('thead', '', make('tr', '', ...['Ended', 'As', 'ms', 'Waits'].map((title, i) => { const th = make('th', i === 1 ? 'l' : '', make('span', '', title)); th.scope = 'col'; return th; })));
     past.hidden = !rows.length;
     past.replaceChildren(make('table', '', head, make('tbody', '', ...rows)));

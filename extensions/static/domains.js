@@ -49,7 +49,7 @@
   function line(row, now, most) {
     const tr = make('tr'), [word, shape, tone] = STATES[row.state] || STATES.ready;
     const cell = (className, ...content) => { const td = make('td', className, ...content); tr.append(td); return td; };
-    const name = make('button', '', F.printable(row.domain)); name.type = 'button'; name.title = F.printable(row.domain); name.onclick = () => opened(row.domain);
+    const name = make('button', '', F.middle(F.printable(row.domain), 30)); name.type = 'button'; name.dataset.domain = row.domain; name.title = F.printable(row.domain); name.onclick = () => opened(row.domain);
     cell('dom', name);
     cell('l stc', make('span', 'st ' + tone, glyph(shape), word));
     const due = next(row, now), why = cell('l why', F.printable(row.why));
@@ -96,9 +96,9 @@
   /** Show what is kept. */
   function show(now) {
     const answer = data, body = $('#domains tbody'), rows = answer.rows.slice(0, view.limit), most = Math.max(1, ...rows.map(r => r.left_s || 0));
-    const focused = document.activeElement && document.activeElement.closest('td.dom') && document.activeElement.textContent;
+    const focused = document.activeElement && document.activeElement.closest('td.dom') && document.activeElement.dataset.domain;
     body.replaceChildren(...rows.map(row => line(row, now, most)));
-    if (focused) for (const button of body.querySelectorAll('td.dom button')) if (button.textContent === focused) button.focus();
+    if (focused) for (const button of body.querySelectorAll('td.dom button')) if (button.dataset.domain === focused) button.focus();
     if (!rows.length) {
       const td = make('td', 'empty-row', answer.total ? 'No domain matches.' : 'No domain yet: nothing has been scheduled.'); td.colSpan = COLUMNS.length;
       body.append(make('tr', '', td));
