@@ -9,7 +9,6 @@ import random
 import sys
 from typing import TYPE_CHECKING
 
-from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from .policy.lab.pool import POOL_HEADER, POOLS, pool_line, run_pool
@@ -23,70 +22,38 @@ if TYPE_CHECKING:
 _PLOTS_A_ROW = 2
 
 
-class LabCommand(ScrapyCommand):
-    """The lab's command; the module that gives it its name only inherits it."""
-
-    requires_project = True
-    requires_crawler_process = False
-
-    def syntax(self) -> str:
-        """One line of usage."""
-        return "[options]"
-
-    def short_desc(self) -> str:
-        """What `scrapy -h` says."""
-        return "Try the control law on models of servers, in virtual time"
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """The lab's own options."""
-        super().add_options(parser)
-        group = parser.add_argument_group(title="Lab")
-        group.add_argument(
-            "--model",
-            default="",
-            help="only servers whose name contains this; pool: only pools of proxies",
-        )
-        group.add_argument("--seed", type=int, default=1, help="seed of all chance (default 1)")
-        group.add_argument(
-            "--scale", type=float, default=1.0, help="factor on each model's limit (default 1)"
-        )
-        group.add_argument("--plot", metavar="FILE.png", help="draw pace and truth over time")
-        group.add_argument(
-            "--sensitivity", action="store_true", help="halve and double every constant"
-        )
-
-    def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        """Print the table; exit code 1 only for a wrong wish, never for a missed bar."""
-        if args:
-            raise UsageError(f"unexpected argument {args[0]!r}: see scrapy sluice-lab -h")
-        if not opts.scale > 0.0:
-            raise UsageError(f"--scale is {opts.scale}: more than 0")
-        chosen = [s for s in SCENARIOS if opts.model.lower() in s.name.lower()]
-        if opts.model in {"", "pool"} and not opts.sensitivity:
-            _pools(opts.seed)
-            if opts.model:
-                return
-        if not chosen:
-            names = "; ".join(s.name for s in SCENARIOS)
-            raise UsageError(f"no model is named like {opts.model!r}. There are: {names}")
-        if opts.sensitivity:
-            _sensitivity(chosen if opts.model else [], seed=opts.seed)
-            return
-        if opts.plot and not _can_plot():
-            print("--plot needs matplotlib: pip install -r requirements-lab.txt", file=sys.stderr)
-            self.exitcode = 1
-            return
-        print(HEADER)
-        results = []
-        for scenario in chosen:
-            draw = random.Random(opts.seed).random  # noqa: S311  a simulation, not a secret
-            results.append(run(scenario, draw=draw, scale=opts.scale))
-            print(line(results[-1]), flush=True)
-        missed = sum(bool(r.misses()) for r in results)
-        print(f"{len(results) - missed} of {len(results)} servers: every bar reached")
-        if opts.plot:
-            _plot(results, opts.plot)
-            print(f"drawn: {opts.plot}")
+def try_law(args: list[str], opts: argparse.Namespace) -> int:
+    """Print the table. Returns an exit code: 1 only for a wrong wish, never for a missed bar."""
+    if args:
+        raise UsageError(f"unexpected argument {args[0]!r}: see scrapy sluice-lab -h")
+    if not opts.scale > 0.0:
+        raise UsageError(f"--scale is {opts.scale}: more than 0")
+    chosen = [s for s in SCENARIOS if opts.model.lower() in s.name.lower()]
+    if opts.model in {"", "pool"} and not opts.sensitivity:
+        _pools(opts.seed)
+        if opts.model:
+            return 0
+    if not chosen:
+        names = "; ".join(s.name for s in SCENARIOS)
+        raise UsageError(f"no model is named like {opts.model!r}. There are: {names}")
+    if opts.sensitivity:
+        _sensitivity(chosen if opts.model else [], seed=opts.seed)
+        return 0
+    if opts.plot and not _can_plot():
+        print("--plot needs matplotlib: pip install -r requirements-lab.txt", file=sys.stderr)
+        return 1
+    print(HEADER)
+    results = []
+    for scenario in chosen:
+        draw = random.Random(opts.seed).random  # noqa: S311  a simulation, not a secret
+        results.append(run(scenario, draw=draw, scale=opts.scale))
+        print(line(results[-1]), flush=True)
+    missed = sum(bool(r.misses()) for r in results)
+    print(f"{len(results) - missed} of {len(results)} servers: every bar reached")
+    if opts.plot:
+        _plot(results, opts.plot)
+        print(f"drawn: {opts.plot}")
+    return 0
 
 
 def _pools(seed: int) -> None:

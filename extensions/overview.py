@@ -20,13 +20,14 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import run_in_thread
 from scrapy.utils.job import job_dir
 
-from . import display, names, progress, report, whereabouts
+from . import names, progress, report, whereabouts
 from .actions import PageActions
 from .config import Config
 from .control import Control
 from .notify import Notifier
 from .policy.bottleneck import Code
 from .policy.ending import Ending, Exit, exit_code, fail_on
+from .reporttext import text_report
 from .sampler import Sampler
 from .version import code_version, versions
 from .view import ControlView
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from .book import DomainRow
+    from .display import Display
     from .snapshot import Snapshot
     from .statuspage import StatusPage
 
@@ -85,7 +87,7 @@ class Overview:
         self._live = live
         self._sampler: Sampler | None = None
         self._page: StatusPage | None = None
-        self._display: display.Display | None = None
+        self._display: Display | None = None
         self._notifier: Notifier | None = None
         self._line_due = 0.0
         self._save_due = 0.0
@@ -171,7 +173,10 @@ class Overview:
         sampler.start()
         if self._live:
             self._shown_live = True
-            self._display = display.Display(sampler=sampler)
+            # Only who looks at a terminal pays for what draws on it.
+            from .display import Display  # noqa: PLC0415
+
+            self._display = Display(sampler=sampler)
             self._display.start()
 
     def _recall(self, sampler: Sampler) -> None:
@@ -197,7 +202,7 @@ class Overview:
             actions=PageActions(self._control),
             where=self._where if self._folder is not None else None,
             metrics=CrawlMetrics(sampler=sampler).scrape,
-            text=lambda: report.text(self._report()),
+            text=lambda: text_report(self._report()),
         )
         url = await self._page.start()
         if url is None:
@@ -317,7 +322,7 @@ class Overview:
         if self.data is None:
             return
         if self._shown_live:
-            sys.stderr.write(report.text(self.data))
+            sys.stderr.write(text_report(self.data))
         verdict, code = report.verdict(self.data), self.exit_code
         level = logging.INFO if code == Exit.COMPLETE else logging.WARNING
         logger.log(level, "%s Exit code %s: %s", verdict, code, self.exit_rule)
@@ -334,4 +339,4 @@ def follow_exit(crawler: Crawler, take: Callable[[int], None]) -> None:
 
 def _wants_display(settings: BaseSettings, *, wanted: bool) -> bool:
     log_file = settings.get("LOG_FILE")
-    return display.wants_display(sys.stderr, os.environ, wanted=wanted, log_file=log_file)
+    return progress.wants_display(sys.stderr, os.environ, wanted=wanted, log_file=log_file)

@@ -6,12 +6,14 @@ key and no thousands separators.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from .policy.sentences import clause
 from .policy.wording import clock, count, duration, share, short_rate
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .snapshot import Snapshot
 
 
@@ -65,3 +67,12 @@ def status_line(s: Snapshot) -> str:
 def title(s: Snapshot) -> str:
     """A few words for a terminal's title."""
     return f"{share(s.account.done_share)} {s.spider}: {clause(s.sentence.text)}"
+
+
+def wants_display(
+    stream: TextIO, environment: Mapping[str, str], *, wanted: bool, log_file: str | None
+) -> bool:
+    """Is there somebody at a terminal who would see a live display on *stream*?"""
+    if not wanted or environment.get("CI") or environment.get("TERM", "") in {"", "dumb"}:
+        return False
+    return log_file is None and stream.isatty()

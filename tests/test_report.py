@@ -11,6 +11,8 @@ from extensions import report
 from extensions.book import Book
 from extensions.policy.bottleneck import Cause
 from extensions.reporthtml import html
+from extensions.reportmarkdown import markdown_report
+from extensions.reporttext import text_report
 from extensions.sampler import Sampler
 from extensions.snapshot import DomainNow
 from tests.test_sampler import PlainView
@@ -47,14 +49,14 @@ def data(
 
 def test_a_complete_crawl_says_so_first() -> None:
     """The verdict is the first thing after the title."""
-    text = report.text(data(finish=("finished", True)))
+    text = text_report(data(finish=("finished", True)))
     assert text.split("\n\n")[1].startswith("COMPLETE: 300 pages in ")
     assert report.is_complete(data(finish=("finished", True)))
 
 
 def test_an_incomplete_crawl_names_number_and_place() -> None:
     """How much is lost, and where most of it."""
-    text = report.text(data(lost=40, finish=("finished", False)))
+    text = text_report(data(lost=40, finish=("finished", False)))
     verdict = " ".join(text.split("\n\n")[1].split("\n"))
     assert verdict == "INCOMPLETE: 40 of 340 pages lost, all on lost.example."
     assert "scrapy deadletters replay --spider pages" in text
@@ -65,7 +67,7 @@ def test_lost_items_are_no_pages() -> None:
     lost = data(lost=1, finish=("finished", False))
     lost["status"]["dead_total"] += 4
     assert report.verdict(lost).startswith("INCOMPLETE: 1 of 301 pages and 4 items lost, all on ")
-    assert "dead letters, and 4 items" in report.text(lost)
+    assert "dead letters, and 4 items" in text_report(lost)
     items = data(finish=("finished", False))
     items["status"]["dead_total"] = 1
     assert report.verdict(items) == "INCOMPLETE: 1 item lost."
@@ -74,9 +76,9 @@ def test_lost_items_are_no_pages() -> None:
 def test_what_an_earlier_process_lost_is_put_on_no_other_domain() -> None:
     """The totals of a resumed job go on; its reasons and rows are those of this process."""
     resumed = data(lost=3, domains=1, finish=("finished", False))
-    assert "on other domains" not in report.text(resumed)
+    assert "on other domains" not in text_report(resumed)
     resumed["status"]["dead_total"] = resumed["status"]["account"]["dead_letters"] = 5
-    lines = report.text(resumed).splitlines()
+    lines = text_report(resumed).splitlines()
     assert "  and 2 more" in lines
     assert "        2  others, see scrapy deadletters list" in lines
 
@@ -97,7 +99,7 @@ def test_a_running_crawl_says_what_holds_it_back() -> None:
 @pytest.mark.parametrize("finish", [None, ("finished", True), ("finished", False)])
 def test_it_fits_eighty_columns_and_forty_five_lines(finish: tuple[str, bool] | None) -> None:
     """Whatever the names are."""
-    lines = report.text(data(lost=500, finish=finish, domains=50)).splitlines()
+    lines = text_report(data(lost=500, finish=finish, domains=50)).splitlines()
     assert max(len(line) for line in lines) <= 80
     assert len(lines) <= 45
     assert all(line.isprintable() for line in lines)
@@ -120,6 +122,6 @@ def test_hostile_text_stays_text_in_html_and_markdown() -> None:
     assert "alert(1)" in page
     assert "<script>alert(1)" not in page
     assert "default-src 'none'" in page
-    summary = report.markdown(made)
+    summary = markdown_report(made)
     assert "<script>" not in summary
     assert all(line.isprintable() for line in summary.splitlines())

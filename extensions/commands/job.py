@@ -13,6 +13,8 @@ from .. import report
 from ..jobreport import job_report
 from ..overview import URL_FILE
 from ..report import FILE
+from ..reportmarkdown import markdown_report
+from ..reporttext import text_report
 from ..stores.base import State, StoreError
 from ..stores.deadletters import DeadLetterError
 from ..stores.joblock import JobLock
@@ -127,7 +129,7 @@ class Command(ScrapyCommand):
         if opts.if_incomplete and report.is_complete(data):
             return
         if opts.html is not None:
-            from ..reporthtml import html  # noqa: PLC0415 - it brings the web server along
+            from ..reporthtml import html  # noqa: PLC0415 - few ask for it
 
             try:
                 Path(opts.html).write_text(html(data), encoding="utf-8")
@@ -137,9 +139,9 @@ class Command(ScrapyCommand):
         elif opts.json:
             print(json.dumps(data))
         elif opts.markdown:
-            print(report.markdown(data), end="")
+            print(markdown_report(data), end="")
         else:
-            print(report.text(data), end="")
+            print(text_report(data), end="")
 
     def _where(self, job: JobReader, url: str) -> list[dict[str, Any]]:
         assert self.settings is not None

@@ -54,9 +54,9 @@ async def main():
     sys.stderr.write(f"used {{used:.3f}} s\\nTHE END\\n")
     await asyncio.sleep(30)
 
-import extensions.display as progress, extensions.sampler as sampling
+import extensions.screen as screen, extensions.sampler as sampling
 later = lambda delay, call: asyncio.get_running_loop().call_later(delay, call)
-progress.call_later = sampling.call_later = later
+screen.call_later = sampling.call_later = later
 asyncio.run(main())
 """
 
