@@ -103,6 +103,7 @@ class Proxies:
         self._tell_wrong(wrong)
         self._healthy_before = len(self.pool)
         self._control.stats.set_value(names.STAT_PROXIES, len(self.pool))
+        self._control.stats.set_value(names.STAT_PROXIES_HEALTHY, len(self.pool))
         logger.info("%d proxies from %s", len(self.pool), self._place.shown)
         self._control.crawler.signals.connect(self.request_left, signals.request_reached_downloader)
         if self._place.kind != "lines":
