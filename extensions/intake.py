@@ -69,6 +69,8 @@ class Intake:
                 for name in OF_ONE_REQUEST:
                     request.meta.pop(name, None)
             _keep_filterable(request, parent)
+            if control.shared is not None:
+                _keep_origin(request, parent)
         self._mark = mark
         if self._is_duplicate(request, parent):
             return False
@@ -250,6 +252,22 @@ def _straighten(request: Request) -> None:
         del request.meta["download_slot"]
         if slot:
             request.meta["download_slot"] = str(slot)
+
+
+def _keep_origin(request: Request, parent: Lease) -> None:
+    """Have the results of a retry known by the request that it began as.
+
+    A page that was stored by a worker that died then is fetched again; if that is refused first, its retry must not be
+    another request, or its results would be stored twice.
+    """
+    meta, before = request.meta, parent.request.meta
+    if not parent.responded and any(
+        meta.get(count, 0) > before.get(count, 0)
+        for count in ("retry_times", "redirect_times", names.REFUSALS, names.PROXY_TRIES)
+    ):
+        meta[names.ORIGIN] = before.get(names.ORIGIN, parent.id)
+    else:
+        meta.pop(names.ORIGIN, None)
 
 
 def _keep_filterable(request: Request, parent: Lease) -> None:

@@ -18,6 +18,7 @@ DEAD_LETTER = "sluice_dead_letter"  # id of the dead letter that this request re
 PROXY = "sluice_proxy"  # what the proxy is called that the pool has chosen
 PROXY_TRIES = "sluice_proxy_tries"  # how often the request came to nothing through proxies
 
+ORIGIN = "sluice_origin"  # set on a retry in a shared crawl: id of the request that it began as; it names the results
 ENTRY = "sluice_entry"  # it came from a queue, where each entry is meant, however often it comes
 
 # Finish reasons beside Scrapy's own.

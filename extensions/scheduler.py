@@ -159,7 +159,10 @@ class Scheduler(BaseScheduler):
     def stage_item(self, payload: str) -> None:
         """Keep a finished item, strict JSON text, until the request that it came from is acknowledged."""
         control = self._control
-        count = control.ledger.stage(StagedItem(payload=payload, request_id=current_lease()))
+        id_ = current_lease()
+        lease = None if id_ is None else control.ledger.leases.get(id_)
+        origin = None if lease is None else lease.request.meta.get(names.ORIGIN)
+        count = control.ledger.stage(StagedItem(payload=payload, request_id=id_, origin=origin))
         if control.writer is not None:
             control.writer.note_page(count)
         if self._flusher is not None:

@@ -58,12 +58,14 @@ class StoredRequest:
 class StagedItem:
     """A result on its way to the sinks: strict JSON text, and the request that it came from (None: from `start()`).
 
-    `key`, where there is one, names it in databases instead of its row: the same whichever process made it.
+    `key`, where there is one, names it in databases instead of its row: the same whichever process made it. `origin` is the
+    request that its request is a retry of, by which the key is made.
     """
 
     payload: str
     request_id: int | None = None
     key: int | None = field(default=None, compare=False)
+    origin: int | None = field(default=None, compare=False)
 
 
 @dataclass(slots=True)

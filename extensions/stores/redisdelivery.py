@@ -55,8 +55,9 @@ class Delivery:
             if item.request_id is None:
                 name = f"{self.maker}:{row}"
             else:
-                nth = counts[item.request_id] = counts.get(item.request_id, 0) + 1
-                name = f"{self.job}:{item.request_id}:{nth}"
+                origin = item.request_id if item.origin is None else item.origin
+                nth = counts[origin] = counts.get(origin, 0) + 1
+                name = f"{self.job}:{origin}:{nth}"
             self._keys[row] = key_of(name)
 
     def outbox(self, after: int, limit: int) -> list[tuple[int, StagedItem]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
@@ -9,7 +10,11 @@ import pytest_twisted
 import scrapy
 from scrapy import signals
 
+from extensions.stores.base import Batch, StagedItem
+from extensions.stores.redisdelivery import Delivery
+from extensions.stores.sqlite import SqliteJobStore
 from spiders.pages import PagesSpider
+from tests.sites import Answer, Host, Route, Site
 
 
 class Links(scrapy.Spider):
@@ -62,3 +67,47 @@ async def test_links_are_followed_once_and_duplicates_are_reported(crawl, site, 
     assert result.stats["dupefilter/filtered"] == 20 * 20 - 19
     assert len(dropped) == 20 * 20 - 19
     assert result.stats["sluice/account_off"] == 0
+
+
+class Twice(scrapy.Spider):
+    """A page that is refused first, and a link that takes its page's meta along."""
+
+    name = "twice"
+
+    async def start(self):
+        yield scrapy.Request(self.url)
+
+    def parse(self, response):
+        yield {"url": response.url, "origin": response.meta.get("sluice_origin")}
+        if response.url == self.url:
+            yield response.follow("/link", meta=response.meta, dont_filter=True)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_retry_s_results_are_named_by_the_request_that_it_began_as(crawl, shared):
+    """So a page that is fetched again after a crash, and refused then, is the same row in a database."""
+    refuses = Host(routes=(Route("/page", (Answer(status=503), Answer(status=503), Answer())),))
+    with Site(refuses) as site:
+
+        class OfThis(Twice):
+            url = site.url("/page")
+
+        settings = {**shared, "SLUICE_RETRY_BASE_S": 0.01, "ROBOTSTXT_OBEY": False}
+        result = await crawl(OfThis, {**settings, "SLUICE_RETRY_BUDGET": 1})
+    assert [item["origin"] for item in result.items] == [(1 << 32) + 1, None]
+
+
+def test_a_result_s_key_is_the_origin_s(tmp_path):
+    with contextlib.closing(SqliteJobStore(path=None, durable=False)) as local:
+        local.open()
+        delivery = Delivery(local=local, delivered=lambda *_: None)
+        delivery.job = delivery.maker = "job"
+        first, again, other = (
+            StagedItem("{}", request_id=1),
+            StagedItem("{}", request_id=4, origin=1),
+            StagedItem("{}", request_id=5),
+        )
+        for item in (first, again, other):
+            delivery.take(Batch(items=[item]))
+        keys = [item.key for _, item in delivery.outbox(0, 9)]
+    assert keys[0] == keys[1] != keys[2]
