@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from .sampler import Sampler
 
 logger = logging.getLogger("sluice.statuspage")
+malformed = logging.getLogger("sluice.statuspage.malformed")
+malformed.setLevel(logging.CRITICAL)
+"""What a client sends that is no HTTP is no error of the crawl; what a handler raises is logged by the page itself."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -96,7 +99,9 @@ class StatusPage:
         )
         app = web.Application(middlewares=[self._guard], client_max_size=MAX_BODY_BYTES)
         app.add_routes(answers.routes())
-        self._runner = web.AppRunner(app, handle_signals=False, access_log=None, shutdown_timeout=1)
+        self._runner = web.AppRunner(
+            app, handle_signals=False, access_log=None, shutdown_timeout=1, logger=malformed
+        )
         try:
             await self._runner.setup()
             self._listener = await self._listen()
