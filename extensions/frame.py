@@ -13,7 +13,7 @@ from .policy.wording import DASH, clock, count, duration, middle, share, short_r
 from .progress import times_in_words
 
 if TYPE_CHECKING:
-    from .book import DomainRow
+    from .domainrow import DomainRow
     from .sampler import Sampler
     from .snapshot import Snapshot
 

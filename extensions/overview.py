@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
-    from .book import DomainRow
     from .display import Display
+    from .domainrow import DomainRow
     from .snapshot import Snapshot
     from .statuspage import StatusPage
 

@@ -15,7 +15,8 @@ from .policy.eta import Horizon
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .book import Book, DomainRow
+    from .book import Book
+    from .domainrow import DomainRow
     from .snapshot import CrawlView, DomainNow
 
 SLICE = 250

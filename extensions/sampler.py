@@ -29,7 +29,8 @@ from .worth import EVERY_TICKS, worth_a_look
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .book import Book, DomainRow
+    from .book import Book
+    from .domainrow import DomainRow
     from .policy.bottleneck import Readings
     from .policy.findings import Finding
     from .snapshot import CrawlView

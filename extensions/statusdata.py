@@ -17,7 +17,8 @@ from .version import versions
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from .book import Book, DomainRow
+    from .book import Book
+    from .domainrow import DomainRow
     from .policy.bottleneck import Span
     from .sampler import Sampler
     from .snapshot import Snapshot

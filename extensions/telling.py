@@ -17,7 +17,8 @@ from .policy.wording import clock, duration, middle
 if TYPE_CHECKING:
     from scrapy.signalmanager import SignalManager
 
-    from .book import Book, DomainRow
+    from .book import Book
+    from .domainrow import DomainRow
     from .snapshot import Snapshot
     from .stores.base import DeadLetter
 
