@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from .commandline import run_by_scrapyd
@@ -400,6 +400,7 @@ class Config:
         proxies = values["proxies"]
         if proxies is not None and not values["fast_handler"]:
             refuse_tls_proxies(proxies)
+            values["proxies"] = replace(proxies, tls=False)
         return cls(**values)
 
 

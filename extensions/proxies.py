@@ -14,7 +14,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
-from scrapy.utils.asyncio import call_later, run_in_thread
+from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
 
 from . import names
@@ -27,7 +27,7 @@ from .policy.proxies import Charge, LimitBy, News, ProxyPool, Ride, Wait
 from .policy.proxies.member import Health, Member
 from .policy.wording import duration
 from .proxyfaults import UNWELCOME, is_tunnel_error, news_of_exception, news_of_response
-from .proxylist import FILE_LOOK_S, BadProxyList, mark_of, read
+from .proxylist import FILE_LOOK_S, BadProxyList, mark_of, read_in_time
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -98,7 +98,7 @@ class Proxies:
             BadProxyList: there is none.
         """
         self._mark = mark_of(self._place)
-        found, wrong = await run_in_thread(read, self._place)
+        found, wrong = await read_in_time(self._place)
         self.pool.replace(found)
         self._tell_wrong(wrong)
         self._healthy_before = len(self.pool)
@@ -133,7 +133,7 @@ class Proxies:
 
     async def _read_again(self) -> None:
         try:
-            found, wrong = await run_in_thread(read, self._place)
+            found, wrong = await read_in_time(self._place)
         except BadProxyList as error:
             if self._told != str(error):
                 self._told = str(error)

@@ -20,6 +20,9 @@ from extensions.policy.proxies import BadProxy, read_proxies, read_proxy
         ("http://me@corp:p:a/s?s#w@rd@h:1", "http://h:1", "me@corp", "p:a/s?s#w@rd"),
         ("http://[2001:db8::1]:3128", "http://[2001:db8::1]:3128", None, None),
         ("h.example:8080:user:p%40:ss", "http://h.example:8080", "user", "p%40:ss"),
+        ("h.example:8080:user:p@s:s", "http://h.example:8080", "user", "p@s:s"),
+        ("http://u:8080:p@ss:x@h:1", "http://h:1", "u", "8080:p@ss:x"),
+        ("ho_st.example.:3128", "http://ho_st.example.:3128", None, None),
     ],
 )
 def test_every_common_form_is_read(line, url, user, password):
@@ -38,13 +41,34 @@ def test_cost_and_limit_stand_after_it():
         ("socks5://user:geheim@h:1", "socks5:// is not supported"),
         ("http://user:geheim@", "no host and port"),
         ("http://user:geheim@host", "no host and port"),
-        ("http://user:geheim@host:99999", "port .* in host:99999"),
+        ("http://user:geheim@host:99999", "port"),
         ("user:geheim:host:1", "host"),
         ("http://user:geheim@ho/st:1", "host"),
         ("http://user:geheim@h:1 limit=0", "limit"),
         ("http://user:geheim@h:1 cost=-1", "cost"),
         ("http://user:geheim@h:1 geheim", "only cost"),
         ("geheim", "host and port"),
+        ("user:ge@geheim:x", "port"),
+    ]
+    + [
+        (f"http://user:geheim@{place}", "host|port")
+        for place in (
+            "[::1:80",
+            "[zz]:80",
+            "[]:80",
+            "[fe80::1%eth0]:80",
+            "a..b:80",
+            "h\x00:80",
+            "-:80",
+            "*:80",
+            ".:80",
+            "h:0",
+            "h:000001999999",
+            "h:1" + "0" * 5000,
+            "h:\u0661",
+            "a" * 64 + ":80",
+            "a." * 127 + "toolong:80",
+        )
     ],
 )
 def test_a_bad_line_is_named_without_its_credentials(line, why):
@@ -58,6 +82,12 @@ def test_a_list_keeps_the_good_lines_and_numbers_the_bad_ones():
     found, wrong = read_proxies(text.splitlines())
     assert [a.name for a in found] == ["h:1", "gate:7", "gate:7#2"]
     assert [w.partition(":")[0] for w in wrong] == ["line 5"]
+
+
+def test_without_tls_a_proxy_that_is_spoken_to_by_tls_is_left_out():
+    found, wrong = read_proxies(["https://u:geheim@h:1", "http://h:2"], tls=False)
+    assert [a.name for a in found] == ["h:2"]
+    assert wrong == ["line 1: https:// proxies need SLUICE_FAST_HANDLER=True"]
 
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=("Z", "C")), min_size=1)

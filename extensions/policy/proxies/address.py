@@ -7,7 +7,9 @@ or stores it has to think of them.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv6Address
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -15,7 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 SCHEMES = ("http", "https")
+NEEDS_FAST_HANDLER = "https:// proxies need SLUICE_FAST_HANDLER=True"
 _HOST_PORT_USER_PASSWORD = 4
+_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII | re.IGNORECASE)
+_PORT = re.compile(r"0*[1-9][0-9]{0,4}", re.ASCII)
+_MAX_PORT = 65_535
+_MAX_NAME = 253
 
 
 class BadProxy(ValueError):
@@ -68,11 +75,15 @@ def read_proxy(line: str) -> Address:
         raise BadProxy(f"{_shown(scheme)}:// is not supported, give http:// or https://")
     userinfo, has_user, place = rest.rpartition("@")
     place = place.rstrip("/")
-    parts = place.split(":")
-    if not has_user and len(parts) >= _HOST_PORT_USER_PASSWORD and parts[1].isdigit():
-        place, userinfo, has_user = ":".join(parts[:2]), ":".join(parts[2:]), ":"
-    host, _, port = place.rpartition(":")
-    _check_place(host, port, shows=bool(has_user))
+    parts = rest.rstrip("/").split(":")
+    if len(parts) >= _HOST_PORT_USER_PASSWORD and not _fault(*parts[:2]):
+        at_the_end = has_user and not _fault(*_halves(place))
+        if not at_the_end:  # host:port:user:password, whose password may hold an @ too
+            place, userinfo, has_user = ":".join(parts[:2]), ":".join(parts[2:]), ":"
+    host, port = _halves(place)
+    fault = _fault(host, port)
+    if fault:
+        raise BadProxy(fault)
     user, _, password = userinfo.partition(":")
     named = has_user == "@"
     cost, limit = _options(words[1:])
@@ -87,15 +98,30 @@ def read_proxy(line: str) -> Address:
     )
 
 
-def _check_place(host: str, port: str, *, shows: bool) -> None:
-    """Refuse what is no host and port; only what came after an `@` is sure to be no password."""
-    shown = f" in {host}:{port}"[:80] if shows else ""
+def _halves(place: str) -> tuple[str, str]:
+    host, _, port = place.rpartition(":")
+    return host, port
+
+
+def _fault(host: str, port: str) -> str:
+    """Why *host* and *port* name no place; never with what stands there, since it may be a part of a password."""
     if not host or not port:
-        raise BadProxy("it has no host and port" + (f"{shown}" if host else ""))
-    if not port.isascii() or not port.isdigit() or not 0 < int(port[:6]) < 65_536:  # noqa: PLR2004
-        raise BadProxy(f"its port is no number from 1 to 65535{shown}")
-    if not host.isascii() or any(c in host for c in "/?#\\") or (":" in host and host[0] != "["):
-        raise BadProxy(f"its host is no name or address{shown}")
+        return "it has no host and port"
+    if not _PORT.fullmatch(port) or int(port) > _MAX_PORT:
+        return f"its port is no number from 1 to {_MAX_PORT}"
+    return "" if _is_host(host) else "its host is no name or address"
+
+
+def _is_host(text: str) -> bool:
+    """Is *text* what a handler can connect to? One bad line would else fail each request that it is given."""
+    if text[0] == "[":
+        try:
+            IPv6Address(text[1:-1])
+        except AddressValueError:
+            return False
+        return text[-1] == "]" and "%" not in text
+    name = text.removesuffix(".")
+    return len(name) <= _MAX_NAME and all(_LABEL.fullmatch(label) for label in name.split("."))
 
 
 def _options(words: Iterable[str]) -> tuple[float, int | None]:
@@ -128,10 +154,11 @@ def _shown(scheme: str) -> str:
     return scheme if scheme.isascii() and scheme.isalnum() and len(scheme) < 12 else "its scheme"  # noqa: PLR2004
 
 
-def read_proxies(lines: Iterable[str]) -> tuple[list[Address], list[str]]:
+def read_proxies(lines: Iterable[str], *, tls: bool = True) -> tuple[list[Address], list[str]]:
     """All proxies of a list, and what is wrong with the lines that are none.
 
-    Empty lines and those that begin with `#` are left out, a proxy that stands twice counts once.
+    Empty lines and those that begin with `#` are left out, a proxy that stands twice counts once. Without *tls* one that is
+    spoken to by TLS is none: it would be spoken to plainly, and its credentials with it.
     """
     found: dict[tuple[str, str | None, str | None], Address] = {}
     wrong = []
@@ -143,6 +170,9 @@ def read_proxies(lines: Iterable[str]) -> tuple[list[Address], list[str]]:
             address = read_proxy(text)
         except BadProxy as error:
             wrong.append(f"line {number}: {error}")
+            continue
+        if not tls and address.url.startswith("https:"):
+            wrong.append(f"line {number}: {NEEDS_FAST_HANDLER}")
             continue
         found.setdefault(address.key, address)
     return _named(found.values()), wrong
