@@ -5,8 +5,10 @@ The rule it keeps: two rulers over one thing do not work, and which of them rule
 
 from __future__ import annotations
 
+import errno
 import logging
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scrapy.core.downloader import Downloader
@@ -36,6 +38,8 @@ def take_over_from_scrapy_redis(settings: BaseSettings) -> None:
             stock = getattr(default_settings, name)
             settings.set(name, stock, priority=settings.getpriority(name) or "addon")
 
+
+_MAY_PASS = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
 
 _FRACTIONS = {
     "AUTOTHROTTLE_MAX_DELAY",
@@ -80,9 +84,13 @@ def refuse_conflicts(settings: BaseSettings) -> None:
             True,
             "set it to False: Sluice finds each domain's pace by itself",
         )
-    for name in ("CONCURRENT_ITEMS", "CONCURRENT_REQUESTS_PER_DOMAIN"):
+    for name in ("CONCURRENT_ITEMS", "CONCURRENT_REQUESTS", "CONCURRENT_REQUESTS_PER_DOMAIN"):
         if settings.getint(name) < 1:
             raise BadSetting(name, settings[name], "give at least 1: 0 would let nothing through")
+    for name in ("DOWNLOAD_DELAY", "DOWNLOAD_TIMEOUT"):
+        if settings.getfloat(name) < 0:
+            raise BadSetting(name, settings[name], "give seconds, 0 or more")
+    refuse_no_folder(settings)
     scheduler = load_object(settings["SCHEDULER"])
     # By its bases: for Scrapy's schedulers `issubclass` only asks for methods of the right names.
     if scheduler is not load_object(STOCK_SCHEDULER) and Scheduler not in scheduler.__mro__:
@@ -98,6 +106,25 @@ def refuse_conflicts(settings: BaseSettings) -> None:
             "remove it, or make it a subclass of Scrapy's Downloader (DOWNLOAD_HANDLERS may be any)",
         )
     refuse_other_reactors(settings)
+
+
+def refuse_no_folder(settings: BaseSettings) -> None:
+    """Make JOBDIR, or refuse one that cannot be a folder. A full or failing disk is no mistake: the store tells of it.
+
+    Raises:
+        BadSetting: names the folder and what is in the way.
+    """
+    jobdir = settings["JOBDIR"]
+    if not jobdir:
+        return
+    try:
+        Path(jobdir).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno in _MAY_PASS:
+            return
+        why = "a file is there" if isinstance(error, FileExistsError) else error.strerror
+        remedy = f"give a folder; this one cannot be made: {why}"
+        raise BadSetting("JOBDIR", str(jobdir), remedy) from None
 
 
 def refuse_other_reactors(settings: BaseSettings) -> None:

@@ -6,6 +6,7 @@ What a user got wrong is one line without a traceback.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 import os
@@ -20,7 +21,7 @@ from twisted.internet.defer import Deferred
 from .arguments import REASON, BadArgument, refuse_unknown, require
 from .config import BadSetting
 from .control import Control
-from .overview import follow_exit
+from .overview import Overview, follow_exit
 from .policy.ending import Exit, worst
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class TellsTheEnd(BaseRunSpiderCommand):
             self.refuse(error)
             return
         crawler = self._create_crawler(spidercls)
-        self._watch(self.crawler_process.crawl(crawler, **opts.spargs))
+        self._watch(self.crawler_process.crawl(crawler, **opts.spargs), crawler)
         try:
             self.crawler_process.start()
         except SystemExit:
@@ -87,17 +88,19 @@ class TellsTheEnd(BaseRunSpiderCommand):
         if reason == REASON:
             self.exitcode = Exit.USAGE
 
-    def _watch(self, crawl: Awaitable[None]) -> None:
-        """See to it that an error that ends *crawl* is shown in the way that suits it."""
+    def _watch(self, crawl: Awaitable[None], crawler: Crawler) -> None:
+        """See to it that the end of *crawl* is told, and an error that ends it in the way that suits it."""
         if isinstance(crawl, asyncio.Future):
-            crawl.add_done_callback(self._ended)
+            crawl.add_done_callback(lambda ended: self._ended(ended, crawler))
         elif isinstance(crawl, Deferred):
             crawl.addErrback(self._failed)
+            crawl.addCallback(lambda _: _tell_verdict(crawler))
 
-    def _ended(self, crawl: asyncio.Future[Any]) -> None:
+    def _ended(self, crawl: asyncio.Future[Any], crawler: Crawler) -> None:
         error = None if crawl.cancelled() else crawl.exception()
         if error is not None:
             self._explain(error)
+        _tell_verdict(crawler)
 
     def _failed(self, failure: Failure) -> None:
         if failure.value is not None:
@@ -130,6 +133,14 @@ def _leave() -> Never:
     sys.stderr.flush()
     sys.stdout.flush()
     os._exit(Exit.STOPPED)
+
+
+def _tell_verdict(crawler: Crawler) -> None:
+    """The last line of the log, unless it was said, or the crawl was refused before it had any extension."""
+    with contextlib.suppress(RuntimeError):
+        overview = crawler.get_extension(Overview)
+        if overview is not None:
+            overview.engine_stopped()
 
 
 def _is_ours(crawler: Crawler) -> bool:

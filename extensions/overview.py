@@ -94,6 +94,7 @@ class Overview:
         self._saving: asyncio.Task[None] | None = None
         self._source_failed = False
         self._shown_live = False
+        self._has_told = False
         self.exit_code: int | None = None
         self.exit_rule = ""
         self.data: dict[str, Any] | None = None  # the report, once the crawl has ended
@@ -135,6 +136,11 @@ class Overview:
     def url(self) -> str | None:
         """Address of the status page, where there is one."""
         return self._page.url if self._page is not None else None
+
+    @property
+    def _own_folder(self) -> Path | None:
+        """JOBDIR if this process has the job open: what lies there is another's if it was refused."""
+        return self._folder if self._control.is_open else None
 
     # -- begin -------------------------------------------------------------------------------------
 
@@ -181,10 +187,11 @@ class Overview:
 
     def _recall(self, sampler: Sampler) -> None:
         """Go on from what an earlier process of this job has shown."""
-        if self._folder is None:
+        folder = self._own_folder
+        if folder is None:
             return
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            status = report.load(self._folder)["status"]
+            status = report.load(folder)["status"]
             sampler.bottleneck.restore(status["bottleneck"]["seconds"])
             sampler.earlier_s = float(status["running_s"])
             sampler.started_at = float(status["started_at"])
@@ -209,9 +216,10 @@ class Overview:
             return
         logger.info("Status page: %s", url)
         self._control.stats.set_value(names.STAT_STATUS_URL, url)
-        if self._folder is not None:
+        folder = self._own_folder
+        if folder is not None:
             with contextlib.suppress(OSError):
-                (self._folder / URL_FILE).write_text(url + "\n", encoding="ascii")
+                (folder / URL_FILE).write_text(url + "\n", encoding="ascii")
 
     async def _where(self, url: str) -> str:
         """Where *url* is, in words."""
@@ -236,7 +244,7 @@ class Overview:
         if now >= self._line_due:
             self._line_due = now + LINE_S
             progress_log.info("%s", progress.line(snapshot), extra={"sluice": snapshot.figures()})
-        if self._folder is not None and now >= self._save_due and self._saving is None:
+        if self._own_folder is not None and now >= self._save_due and self._saving is None:
             self._save_due = now + SAVE_S
             self._saving = asyncio.ensure_future(self._save())
 
@@ -256,7 +264,7 @@ class Overview:
         return [] if writer is None else [state.name for state in writer.states]
 
     async def _save(self) -> None:
-        folder = self._folder
+        folder = self._own_folder
         if folder is not None:
             data = self.data or self._report()
             try:
@@ -283,9 +291,9 @@ class Overview:
         await self._save()
         if self._page is not None:
             await self._page.stop()
-            if self._folder is not None:
+            if (folder := self._own_folder) is not None:
                 with contextlib.suppress(OSError):
-                    (self._folder / URL_FILE).unlink()
+                    (folder / URL_FILE).unlink()
 
     def _take_stock(self, sampler: Sampler, reason: str) -> None:
         control, book = self._control, self._control.book
@@ -318,9 +326,13 @@ class Overview:
         control.crawler.signals.send_catch_log(EXIT_DECIDED, code=int(code))
 
     def engine_stopped(self) -> None:
-        """The verdict is the last line of the log."""
-        if self.data is None:
+        """The verdict is the last line of the log.
+
+        A command calls it too: an engine that never started, because the job could not be opened, does not stop.
+        """
+        if self.data is None or self._has_told:
             return
+        self._has_told = True
         if self._shown_live:
             sys.stderr.write(text_report(self.data))
         verdict, code = report.verdict(self.data), self.exit_code

@@ -105,7 +105,7 @@ class QueueMixin(_Base):
             self.seed_queue, self.idle_until_at = "", None
             if control.shared is not None:
                 control.shared.watches.no_more(queue.key)
-            await queue.close()
+            await self._close(queue)
 
     async def _seeds(
         self, control: Control, queue: SeedQueue, news: asyncio.Event
@@ -119,7 +119,7 @@ class QueueMixin(_Base):
             idle_since = time.monotonic() if taken else idle_since
             while not taken:
                 now = time.monotonic()
-                if queue.left or control.everywhere or control.ledger.leases:
+                if self._said or queue.left or control.everywhere or control.ledger.leases:
                     idle_since = now
                 if self.max_idle_time:
                     left_s = idle_since + self.max_idle_time - now
@@ -128,6 +128,13 @@ class QueueMixin(_Base):
                         return
                 if await self._has_news(control, queue, news):
                     break
+
+    async def _close(self, queue: SeedQueue) -> None:
+        """Give back what was taken; if Redis is away, the next to ask takes it when its lease is over."""
+        try:
+            await queue.close()
+        except StoreError as error:
+            self.logger.warning("Seeds of %s that were taken go back later: %s", queue.key, error)
 
     async def _take(self, control: Control, queue: SeedQueue) -> list[tuple[int, bytes]]:
         """Some entries; none where there are none, or Redis does not answer now."""
@@ -138,9 +145,10 @@ class QueueMixin(_Base):
         except StoreError as error:
             if str(error) != self._said:
                 self._said = str(error)
+                self.seed_queue = f"{queue.key} (Redis is away)"
                 self.logger.warning("Seeds wait: %s", error)
             return []
-        self._said = ""
+        self._said, self.seed_queue = "", queue.key
         return taken
 
     async def _has_news(self, control: Control, queue: SeedQueue, news: asyncio.Event) -> bool:

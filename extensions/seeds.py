@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .arguments import BadArgument, url_fault
+from .policy.wording import plural
 
 if TYPE_CHECKING:
     import logging
@@ -199,6 +200,11 @@ class BadLines:
         """How many lines were skipped."""
         return self._reasons.total()
 
+    @property
+    def skipped(self) -> str:
+        """Their number in words."""
+        return f"{plural(self.count, 'line')} skipped"
+
     def add(self, bad: BadLine) -> None:
         """Count *bad*, and name it if it is among the first."""
         self._reasons[bad.why] += 1
@@ -210,7 +216,11 @@ class BadLines:
         if self._reasons:
             reasons = ", ".join(f"{n} {why}" for why, n in self._reasons.most_common(5))
             self._log.warning(
-                "%s: %d lines skipped, %d URLs read (%s)", self._source, self.count, good, reasons
+                "%s: %s, %s read (%s)",
+                self._source,
+                self.skipped,
+                plural(good, "URL"),
+                reasons,
             )
 
 

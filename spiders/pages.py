@@ -67,7 +67,7 @@ class PagesSpider(Spider):
             stats.set_value("sluice/seeds/skipped", bad.count)
         bad.sum_up(good)
         if not good:
-            self.logger.error("seeds=%s: no URL in it (%d lines skipped)", self.seeds, bad.count)
+            self.logger.error("seeds=%s: no URL in it (%s)", self.seeds, bad.skipped)
             raise CloseSpider(REASON)
 
     def parse(self, response: Response) -> Iterator[Page]:

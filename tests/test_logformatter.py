@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import socket
 from typing import TYPE_CHECKING
 
 import pytest
+from pytest_twisted import ensureDeferred
 from scrapy import Request, Spider
 from scrapy.http import Response
 from scrapy.logformatter import LogFormatter
@@ -84,3 +86,38 @@ def test_the_other_lines_are_always_there(top: logging.Logger):
     """Errors and drops are never left out."""
     listen(top, logging.CRITICAL)
     assert LeanLogFormatter().item_error({}, ValueError(), RESPONSE, SPIDER)["level"] == 40
+
+
+class Unreachable(Spider):
+    """Asks a host where nobody listens, with and without robots.txt."""
+
+    name = "unreachable"
+
+    async def start(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            self.port = server.getsockname()[1]
+        for page in range(2):
+            yield Request(f"http://127.0.0.1:{self.port}/{page}")
+
+
+@ensureDeferred
+async def test_a_host_that_does_not_answer_is_no_error_of_the_crawl(crawl):
+    """A line for each page, at INFO, with the reason and without a traceback; a warning for robots.txt."""
+    settings = {"RETRY_TIMES": 0, "ROBOTSTXT_OBEY": True, "LOG_LEVEL": "INFO"}
+    result = await crawl(Unreachable, settings)
+    told = [record for record in result.logs if "Error downloading" in record.getMessage()]
+    pages = [record for record in told if record.name == "scrapy.core.scraper"]
+    assert [record.levelname for record in pages] == ["INFO", "INFO"]
+    assert {record.levelname for record in told if record not in pages} == {"WARNING"}
+    assert all("refused" in record.getMessage() and not record.exc_info for record in told)
+    assert result.stats.get("log_count/ERROR", 0) == 0
+
+
+@ensureDeferred
+async def test_with_scrapys_formatter_it_is_told_as_scrapy_does(crawl):
+    """Who sets LOG_FORMATTER gets Scrapy's error and its traceback, beside crawls that do not."""
+    settings = {"RETRY_TIMES": 0, "LOG_FORMATTER": "scrapy.logformatter.LogFormatter"}
+    result = await crawl(Unreachable, settings)
+    told = [record for record in result.logs if record.name == "scrapy.core.scraper"]
+    assert [record.levelname for record in told] == ["ERROR", "ERROR"]
+    assert all(record.exc_info for record in told)

@@ -45,10 +45,28 @@ async def test_odd_requests_are_crawled_like_others(crawl, site, settings):
     assert len({item["url"] for item in done.items}) == done.stats["sluice/parsed"]
 
 
-@pytest.mark.parametrize("name", ["CONCURRENT_ITEMS", "CONCURRENT_REQUESTS_PER_DOMAIN"])
+@pytest.mark.parametrize(
+    "name", ["CONCURRENT_ITEMS", "CONCURRENT_REQUESTS", "CONCURRENT_REQUESTS_PER_DOMAIN"]
+)
 def test_settings_that_let_nothing_through_are_refused(name):
     with pytest.raises(BadSetting, match=f"{name}=0: give at least 1"):
         refuse_conflicts(project_settings(**{name: 0}))
+
+
+@pytest.mark.parametrize("name", ["DOWNLOAD_DELAY", "DOWNLOAD_TIMEOUT"])
+def test_times_below_zero_are_refused(name):
+    with pytest.raises(BadSetting, match=f"{name}=-1: give seconds, 0 or more"):
+        refuse_conflicts(project_settings(**{name: -1}))
+
+
+@pytest.mark.parametrize(
+    ("jobdir", "why"),
+    [("file", "a file is there"), ("file/job", "Not a directory"), ("x" * 300, "name too long")],
+)
+def test_a_jobdir_that_cannot_be_a_folder_is_refused(tmp_path, jobdir, why):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadSetting, match=f"JOBDIR=.*: give a folder; .*{why}"):
+        refuse_conflicts(project_settings(JOBDIR=str(tmp_path / jobdir)))
 
 
 def test_whole_numbers_are_finite():

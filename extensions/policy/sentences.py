@@ -244,25 +244,28 @@ def _pool(r: Readings) -> Sentence:
     )
 
 
+def _on(r: Readings, *causes: Cause) -> str:
+    """On how many domains; nothing in the second in which none of them is kept so, as a code outlasts its cause a little."""
+    some = r.of(*causes)
+    return f" on {count(some)} of {plural(r.working, 'domain')}" if some else ""
+
+
 def _user(r: Readings) -> Sentence:
-    work = f"{count(r.of(Cause.USER_DELAY, Cause.USER_CEILING))} of {plural(r.working, 'domain')}"
+    work = _on(r, Cause.USER_DELAY, Cause.USER_CEILING)
     if r.of(Cause.USER_DELAY) >= r.of(Cause.USER_CEILING):
         own = f" of {r.user_delay_s:.4g} s" if r.user_delay_s else ""
         return Sentence(
-            f"Your DOWNLOAD_DELAY{own} sets the pace on {work}.",
+            f"Your DOWNLOAD_DELAY{own} sets the pace{work}.",
             "The sites may take more: with DOWNLOAD_DELAY = 0 each is asked as fast as it allows.",
         )
     return Sentence(
-        f"Your limit for each domain sets the pace on {work}.",
+        f"Your limit for each domain sets the pace{work}.",
         "CONCURRENT_REQUESTS_PER_DOMAIN, or a ceiling set on the status page, holds them.",
     )
 
 
 def _crawl_delay(r: Readings) -> Sentence:
-    text = (
-        f"robots.txt sets the pace: Crawl-delay on {count(r.of(Cause.CRAWL_DELAY))} "
-        f"of {plural(r.working, 'domain')}"
-    )
+    text = f"robots.txt sets the pace: Crawl-delay{_on(r, Cause.CRAWL_DELAY)}"
     if r.crawl_delay_domain and r.crawl_delay_s:
         text += f", {r.crawl_delay_s:.4g} s on {host(r.crawl_delay_domain, 34)}"
     return Sentence(f"{text}.", domains=(r.crawl_delay_domain,) if r.crawl_delay_domain else ())
@@ -277,9 +280,12 @@ def _sites(r: Readings) -> Sentence:
     held = r.of(*HELD)
     if held:
         hint += f" {plural(held, 'domain gets', 'domains get')} nothing or single probes now."
+    text = "Sites set the pace"
+    if at_limit:
+        text += f": {count(at_limit)} of {plural(r.working, 'domain')} with work "
+        text += f"{'is at its' if at_limit == 1 else 'are at their'} own limit"
     return Sentence(
-        f"Sites set the pace: {count(at_limit)} of {plural(r.working, 'domain')} with work "
-        f"{'is at its' if at_limit == 1 else 'are at their'} own limit.",
+        f"{text}.",
         hint,
         domains=(r.slowest,) if r.slowest else (),
     )

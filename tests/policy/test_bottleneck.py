@@ -262,3 +262,9 @@ def test_a_wait_that_is_over_is_not_counted_as_no_domains() -> None:
     """The code stays for some seconds after its cause: the sentence must be true then, too."""
     text = sentence(Code.ONLY_WAITING, readings(blocked=blocked(pace=1))).text
     assert text == "The hosts that were waited for may be asked again."
+
+
+@pytest.mark.parametrize("code", [Code.USER_LIMIT, Code.CRAWL_DELAY, Code.SITES_LIMIT])
+def test_a_code_that_outlasts_its_cause_counts_no_domains(code: Code) -> None:
+    """No "0 of 2 domains", in the second in which nothing is kept so any more."""
+    assert " 0 " not in sentence(code, readings(blocked=blocked(none=2), slowest="")).text

@@ -149,5 +149,6 @@ async def test_a_list_that_is_not_there_ends_the_crawl_before_its_first_request(
         type("S", (ListSpider,), {"urls": tuple(site.urls(3))}), {"SLUICE_PROXIES": "gone.txt"}
     )
     assert result.reason == "no_proxies"
+    assert result.stats["sluice/exit_code"] == 75
     assert site.stats().received == 0
     assert "The proxy list gone.txt cannot be read: No such file or directory" in result.messages()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from extensions.stores.joblock import JobLock
 from tests.conftest import scrapy_environment
 from tests.sites import Answer, Bucket, Host, Route, Site
 
@@ -162,3 +163,21 @@ def test_cron_hears_nothing_of_a_complete_crawl(
     assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
     full = scrapy_cli("job", "report", "job")
     assert "COMPLETE: 10 pages" in full.out
+
+
+def test_a_process_that_is_refused_leaves_the_others_report_and_ends_with_a_verdict(
+    tmp_path: Path, scrapy_cli: Callable[..., ScrapyProcess]
+) -> None:
+    """Another one works on the job: its report is its own."""
+    with Site() as site:
+        seed = seeds(tmp_path, site)
+        assert crawl(scrapy_cli, seed).code == 0
+        before = (tmp_path / "job/report.json").read_bytes()
+        lock = JobLock(path=tmp_path / "job/job.lock", spider="other")
+        lock.acquire()
+        done = crawl(scrapy_cli, seed)
+        lock.release()
+    assert done.code == 75
+    assert "works on this job" in done.err
+    assert "Exit code 75: closed with 'store_failed'" in done.err.strip().splitlines()[-1]
+    assert (tmp_path / "job/report.json").read_bytes() == before

@@ -14,6 +14,7 @@ from extensions.seedentries import BadEntry, request_of
 from spiders.queue import QueueSpider
 from tests.shared.workers import Worker
 from tests.sites import Host, Site
+from tests.valkey import free_port
 
 BAD = {
     b"{'url': 'http://a.example/'}": "begins like JSON",
@@ -104,6 +105,21 @@ async def test_one_bad_entry_of_sixteen_is_poison_and_the_others_run(  # noqa: P
     assert (poison["entry"], poison["reason"]) == ("//h/p", "no http or https URL")
     assert server.client.keys("queue:start_urls:taken:*") == []
     assert not server.client.exists("queue:start_urls")
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_redis_that_is_away_is_waited_for_and_no_error_at_the_end(crawl):
+    """Nobody knows whether there are seeds: that is not idle. The end says how it ended, without a traceback."""
+    settings = {
+        "REDIS_URL": f"redis://127.0.0.1:{free_port()}/0",
+        "MAX_IDLE_TIME_BEFORE_CLOSE": 0.5,
+        "CLOSESPIDER_TIMEOUT": 2,
+    }
+    result = await crawl(QueueSpider, settings)
+    assert result.reason == "closespider_timeout"
+    assert result.stats["sluice/exit_code"] == 4
+    assert any("Seeds wait: Redis does not answer" in message for message in result.messages())
+    assert result.stats.get("log_count/ERROR", 0) == 0
 
 
 @pytest_twisted.ensureDeferred

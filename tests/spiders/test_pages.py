@@ -58,7 +58,7 @@ async def test_a_file_without_any_url_ends_with_an_error(crawl, tmp_path):
     (tmp_path / "s").write_text("# nothing\nfoo\n")
     result = await crawl(PagesSpider, seeds="s")
     assert result.reason == "bad_argument"
-    assert any("no URL in it (1 lines skipped)" in message for message in result.messages())
+    assert any("no URL in it (1 line skipped)" in message for message in result.messages())
 
 
 def test_construction_needs_no_arguments_but_refuses_wrong_ones(tmp_path, monkeypatch):
