@@ -170,7 +170,9 @@ class Lane:
         if items:
             self.waiting += items
             self._news.set()
-            if self.waiting >= _BATCH_ROWS:
+            if self.waiting >= min(
+                _BATCH_ROWS, self._low
+            ):  # fetching must not pause for the linger
                 self._full.set()
 
     def finish(self) -> None:

@@ -264,6 +264,20 @@ async def test_the_bound_closes_the_gate_until_half_has_drained():
 
 
 @deferred_f_from_coro_f
+async def test_a_small_bound_is_not_waited_at(monkeypatch):
+    monkeypatch.setattr("extensions.lane._LINGER_S", 3600.0)
+    store, sink = MemoryOutbox(), ScriptedSink()
+    owner = Owner(store, [sink], bound=4)
+    await owner.writer.open()
+    for _ in range(3):
+        owner.commit(store.add(4), 1)
+        assert owner.writer.too_deep
+        await owner.until(lambda: not owner.writer.too_deep)
+    assert sink.got == list(range(1, 13))
+    await owner.writer.close()
+
+
+@deferred_f_from_coro_f
 async def test_requests_in_flight_are_given_room_by_what_pages_hold():
     store, sink = MemoryOutbox(), ScriptedSink()
     sink.may_write.clear()
