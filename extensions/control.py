@@ -117,9 +117,7 @@ class Control:
         self.delays = Delays(window=config.memory_window)
         self.turns = Turns()
         self.outage = OutageDetector()
-        self.gate = SeedGate(
-            cap=config.max_pending, frontier=self.frontier, delays=self.delays, turns=self.turns
-        )
+        self.gate = SeedGate(cap=config.max_pending, frontier=self.frontier, turns=self.turns)
         self.book = Book()
         self._kept_totals = ""
         self.given_back = 0  # requests in flight at the end: they are pending again, on disk

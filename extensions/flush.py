@@ -68,7 +68,6 @@ class Flusher:
         self._uncommitted = 0  # ends in the batch that is being gathered
         self._sweep_due = 0.0
         self._learned_due = control.now() + LEARNED_S
-        self._learn_due = 0.0
         self._pages_before = 0
         self._learned_at: float | None = None
         self._closed = False

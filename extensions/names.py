@@ -24,7 +24,6 @@ ENTRY = "sluice_entry"  # it came from a queue, where each entry is meant, howev
 # Finish reasons beside Scrapy's own.
 REASON_STORE = "store_failed"
 REASON_SINK = "sink_gone"
-REASON_DISK = "disk_full"
 REASON_SCHEDULER = "scheduler_failed"
 REASON_REDIS = "redis_refused"
 REASON_JOB_LOST = "job_lost"

@@ -92,7 +92,6 @@ class Overview:
         self._line_due = 0.0
         self._save_due = 0.0
         self._saving: asyncio.Task[None] | None = None
-        self._source_failed = False
         self._shown_live = False
         self._has_told = False
         self.exit_code: int | None = None

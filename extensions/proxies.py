@@ -21,7 +21,6 @@ from . import names
 from .codec import Unreadable
 from .lineage import current_lease
 from .policy.bottleneck import Cause
-from .policy.domains import domain_key
 from .policy.governor import DomainGovernor
 from .policy.proxies import Charge, LimitBy, News, ProxyPool, Ride, Wait
 from .policy.proxies.member import Health, Member
@@ -528,8 +527,3 @@ def strip(request: Request) -> None:
     del meta[names.PROXY]
     if str(meta.get("cookiejar")).startswith(JAR):
         del meta["cookiejar"]
-
-
-def domain_of(request: Request) -> str:
-    """The name under which the pool knows where *request* goes."""
-    return request.meta.get("download_slot") or domain_key(request.url)

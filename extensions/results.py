@@ -15,7 +15,7 @@ import functools
 import json
 import math
 import uuid
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from itemadapter import ItemAdapter, is_item
 
@@ -31,13 +31,6 @@ _SPLITTERS = str.maketrans({"\u2028": "\\u2028", "\u2029": "\\u2029", "\x85": "\
 
 class UnencodableItem(ValueError):
     """An item that strict JSON cannot hold; the message names the field and the value's kind."""
-
-
-class ItemLedger(Protocol):
-    """Where a finished item waits for the end of its request."""
-
-    def stage_item(self, payload: str) -> None:
-        """Keep *payload* until the request in whose context this is called is acknowledged."""
 
 
 class ResultsPipeline:

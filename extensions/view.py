@@ -33,7 +33,6 @@ _CAUSES = {
     Blocked.USER_DELAY: Cause.USER_DELAY,
 }  # fmt: skip
 _DISK_LOOK_S = 5.0
-_SOON_S = 1.0
 _WORST = 20  # proxies that the status shows one by one
 
 

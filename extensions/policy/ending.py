@@ -136,7 +136,7 @@ class Ending:
 
 
 # Reasons with which Sluice closes a crawl because of trouble that may pass.
-TROUBLE = frozenset({"disk_full", "store_failed", "sink_gone", "redis_refused", "no_proxies"})
+TROUBLE = frozenset({"store_failed", "sink_gone", "redis_refused", "no_proxies"})
 INTERNAL = frozenset({"scheduler_failed", "job_lost"})
 
 

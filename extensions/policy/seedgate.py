@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from .watermarks import Watermarks
 
 if TYPE_CHECKING:
-    from .delays import Delays
     from .frontier import Frontier
     from .turns import Turns
 
@@ -26,18 +25,15 @@ class SeedGate:
 
     Args:
         cap: The high mark; None for the automatic one.
-        frontier, delays, turns: The crawl's; read, never changed.
+        frontier, turns: The crawl's; read, never changed.
     """
 
-    __slots__ = ("_cap", "_delays", "_excess", "_excess_due", "_frontier", "_marks", "_turns")
+    __slots__ = ("_cap", "_excess", "_excess_due", "_frontier", "_marks", "_turns")
 
-    def __init__(
-        self, *, cap: int | None, frontier: Frontier, delays: Delays, turns: Turns
-    ) -> None:
+    def __init__(self, *, cap: int | None, frontier: Frontier, turns: Turns) -> None:
         self._cap = cap
         self._marks = Watermarks(cap=cap)
         self._frontier = frontier
-        self._delays = delays
         self._turns = turns
         self._excess = 0
         self._excess_due = 0.0

@@ -96,11 +96,6 @@ class Outgoing:
         """Has all that may go gone, and arrived?"""
         return self.parcel is None and not (self._rows or self._seen or self._moves or self._done)
 
-    @property
-    def holds_back(self) -> int:
-        """Ends that wait for their results to be delivered."""
-        return sum(len(waiting.done) for waiting in self._waiting)
-
     def unsent(self, id_: int) -> StoredRequest | None:
         """The row *id_*, if it has not gone yet."""
         return self._rows.get(id_)

@@ -26,7 +26,7 @@ REST = Account(asked=100, got=50, pending=50)
         (Ending(reason="finished", account=ALL), "refused>20%", Exit.COMPLETE),
         (Ending(reason="shutdown", account=REST), "lost", Exit.STOPPED),
         (Ending(reason="closespider_pagecount", account=LOSS), "lost", Exit.STOPPED),
-        (Ending(reason="disk_full", account=LOSS), "lost", Exit.TRY_AGAIN),
+        (Ending(reason="store_failed", account=LOSS), "lost", Exit.TRY_AGAIN),
         (Ending(reason="finished", account=LOSS, unwritten=5), "lost", Exit.TRY_AGAIN),
         (Ending(reason="finished", account=LOSS, source_failed=True), "lost", Exit.FAILED),
         (Ending(reason="scheduler_failed", account=ALL), "never", Exit.FAILED),

@@ -9,12 +9,9 @@ from ..law import LAW, Law
 from .table import run
 
 if TYPE_CHECKING:
-    import random
     from collections.abc import Callable, Iterable, Iterator
 
     from .scenarios import Scenario
-
-    Seeded = Callable[[int], random.Random]
 
 TELLING = (
     "bucket 50/s burst 10",

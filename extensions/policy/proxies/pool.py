@@ -328,10 +328,6 @@ class ProxyPool:
             return BUSY
         return member
 
-    def has_room(self) -> bool:
-        """Could some proxy take one more, for some domain?"""
-        return any(self._levels)
-
     def none_good(self, domain: str) -> bool:
         """Is no proxy healthy that *domain* has not sent away?"""
         pairs = self._domains.get(domain)
