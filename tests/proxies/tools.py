@@ -7,12 +7,18 @@ import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Self
 
+import pytest_twisted
 from twisted.internet.defer import Deferred
 
 from extensions.trial.proxies import TrialProxy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+
+
+def in_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., Any]:
+    """Run an async test that mixes asyncio with crawls."""
+    return pytest_twisted.ensureDeferred(test)
 
 
 def later(awaitable: Any) -> Deferred[Any]:
