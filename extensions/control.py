@@ -145,6 +145,18 @@ class Control:
         self._note_change: Callable[[], None] = lambda: None
 
     @classmethod
+    def of(cls, crawler: Crawler) -> Self:
+        """The control room of *crawler*, for a middleware to work with.
+
+        Raises:
+            NotConfigured: Sluice is off, and so is what asks.
+        """
+        control = crawler.get_extension(cls)
+        if control is None:
+            raise NotConfigured
+        return control
+
+    @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         """Read the settings and listen for what tells how requests end."""
         config = Config.from_settings(crawler.settings)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from scrapy.exceptions import NotConfigured
-
 from .containment import contained_async, contained_iterable
 from .control import Control
 
@@ -32,10 +30,7 @@ class OutputCut:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         """Find the crawl's control room."""
-        control = crawler.get_extension(Control)
-        if control is None:
-            raise NotConfigured
-        return cls(control=control)
+        return cls(control=Control.of(crawler))
 
     def process_spider_output(self, response: Response, result: Iterable[Any]) -> Iterable[Any]:
         """Pass on *result*, until it must be cut."""

@@ -15,7 +15,7 @@ from scrapy.utils.defer import deferred_from_coro
 
 from . import compat, names
 from .closing import Closing
-from .policy.frontier import Entry
+from .ledger import entry_of
 from .settling import Settler
 from .stores.base import StoreBusy, StoreError, StoreFull
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from .control import Control
     from .ledger import Ledger
-    from .stores.base import StoredRequest
 
 logger = logging.getLogger(__name__)
 
@@ -207,7 +206,7 @@ class Flusher:
                 continue
             rows = store.refill(domain, min(wanted, budget))
             budget -= len(rows)
-            control.frontier.refill(domain, [_entry(row) for row in rows])
+            control.frontier.refill(domain, [entry_of(row) for row in rows])
             queue = control.frontier.get(domain)
             if queue is not None and queue.top_priority is not None:
                 control.turns.work_came(domain, queue.top_priority)
@@ -218,7 +217,7 @@ class Flusher:
             control.delays.took_from_disk(len(rows), next_due)
             for row in rows:
                 control.book.came_due(row.domain)
-                control.admit(_entry(row), 0.0)
+                control.admit(entry_of(row), 0.0)
             budget -= len(rows)
         return budget < REFILL_BUDGET
 
@@ -295,15 +294,3 @@ class Flusher:
                 else:
                     return
             await sleep(LOOK_AGAIN_S)
-
-
-def _entry(row: StoredRequest) -> Entry:
-    return Entry(
-        id=row.id,
-        domain=row.domain,
-        priority=row.priority,
-        rank=row.rank,
-        request=row.payload,
-        stored=True,
-        crashes=row.crashes,
-    )

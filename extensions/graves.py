@@ -16,9 +16,9 @@ from scrapy import signals
 from . import letters, names
 from .codec import Unreadable, Unserialisable
 from .leases import ErrbackRecorder
+from .ledger import entry_of
 from .letters import Letters
 from .lineage import current_lease
-from .policy.frontier import Entry
 from .policy.redact import redact_url
 from .stores.deadletter_rows import settled
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .control import Control
     from .domains import Trouble
     from .leases import Lease
+    from .policy.frontier import Entry
     from .stores.base import DeadLetter, StoredRequest
 
 logger = logging.getLogger(__name__)
@@ -142,16 +143,7 @@ class Graves:
 
     def bury_crashed(self, row: StoredRequest) -> None:
         """*row* was in flight when too many processes died."""
-        entry = Entry(
-            id=row.id,
-            domain=row.domain,
-            priority=row.priority,
-            rank=row.rank,
-            request=row.payload,
-            stored=True,
-            crashes=row.crashes,
-        )
-        self.bury_entry(entry, "crashed the process", f"{row.crashes} processes died")
+        self.bury_entry(entry_of(row), "crashed the process", f"{row.crashes} processes died")
 
     def bury_unreadable(self, entry: Entry, error: Unreadable) -> None:
         """The payload of *entry* cannot be read back: keep its bytes and the reason."""

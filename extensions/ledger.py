@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from .codec import Unserialisable
 from .leases import Lease
+from .policy.frontier import Entry
 from .stores.base import Batch, DeadLetter, StagedItem, State, StoredRequest, StoreError
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from .codec import RequestCodec
     from .domains import Domain
-    from .policy.frontier import Entry
     from .stores.base import JobStore
 
 logger = logging.getLogger(__name__)
@@ -260,3 +260,16 @@ class Ledger:
         self._inserts = {}
         self._seen.clear()
         return len(batch.items)
+
+
+def entry_of(row: StoredRequest) -> Entry:
+    """*row* as what the frontier holds: its payload is decoded only when it is handed out."""
+    return Entry(
+        id=row.id,
+        domain=row.domain,
+        priority=row.priority,
+        rank=row.rank,
+        request=row.payload,
+        stored=True,
+        crashes=row.crashes,
+    )

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any, Self
 
-from scrapy.exceptions import CloseSpider, NotConfigured
+from scrapy.exceptions import CloseSpider
 
 from . import compat, names
 from .containment import contained
@@ -34,10 +34,7 @@ class StartGate:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         """Find the crawl's control room."""
-        control = crawler.get_extension(Control)
-        if control is None:
-            raise NotConfigured
-        return cls(control=control)
+        return cls(control=Control.of(crawler))
 
     async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Yield what *start* yields, each when there is room for it."""

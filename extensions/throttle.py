@@ -14,7 +14,6 @@ from scrapy.exceptions import (
     DownloadConnectionRefusedError,
     DownloadFailedError,
     DownloadTimeoutError,
-    NotConfigured,
     ResponseDataLossError,
 )
 from twisted.python.failure import Failure
@@ -75,10 +74,7 @@ class ThrottleMiddleware:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         """Find the crawl's control room."""
-        control = crawler.get_extension(Control)
-        if control is None:
-            raise NotConfigured
-        return cls(control=control)
+        return cls(control=Control.of(crawler))
 
     def process_request(self, request: Request) -> Coroutine[Any, Any, None] | None:
         """Let a scheduled request pass; have one that goes round the scheduler wait for its host's governor."""

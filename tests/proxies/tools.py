@@ -13,7 +13,7 @@ from twisted.internet.defer import Deferred
 from extensions.trial.proxies import TrialProxy
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
 
 def in_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., Any]:
