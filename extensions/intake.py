@@ -18,7 +18,7 @@ from .leases import ErrbackRecorder
 from .lineage import current_lease
 from .policy.domains import domain_key
 from .policy.frontier import Entry
-from .proxies import strip
+from .proxymarks import strip
 from .stores.base import State
 
 if TYPE_CHECKING:

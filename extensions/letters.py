@@ -18,7 +18,7 @@ from scrapy.spidermiddlewares.httperror import HttpError
 from . import names
 from .domains import Trouble
 from .policy.redact import redact_url
-from .proxies import strip
+from .proxymarks import strip
 from .stores.base import DeadLetter
 
 if TYPE_CHECKING:

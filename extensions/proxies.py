@@ -7,7 +7,6 @@ stored: each time a request goes, it gets one anew.
 
 from __future__ import annotations
 
-import base64
 import heapq
 import itertools
 import logging
@@ -27,6 +26,7 @@ from .policy.proxies.member import Health, Member
 from .policy.wording import duration
 from .proxyfaults import UNWELCOME, is_tunnel_error, news_of_exception, news_of_response
 from .proxylist import FILE_LOOK_S, BadProxyList, mark_of, read_in_time
+from .proxymarks import is_pools_choice, put_on, session_of, strip
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -50,7 +50,6 @@ LINE_S = 1.0
 """How long after a change a line says how many are healthy: half a pool falls within a moment."""
 SILENT_S = 5.0
 """A pool that has brought no answer for so long is not waited for when the crawl stops."""
-JAR = "sluice session "
 
 
 class Proxies:
@@ -230,29 +229,7 @@ class Proxies:
         if not self.by_proxy:
             out.ticket = domain.governor.sent(now)
         strip(request)  # a copy of one that is out already
-        self._put_on(request, member)
-
-    def _put_on(self, request: Request, member: Member) -> None:
-        address, meta = member.address, request.meta
-        meta["proxy"] = address.url
-        meta[names.PROXY] = address.name
-        if address.user is not None:
-            # What HttpProxyMiddleware would make of credentials in the URL; this way none stand there.
-            request.headers["Proxy-Authorization"] = self._credentials(
-                address.user, address.password
-            )
-            meta["_auth_proxy"] = address.url
-        session = session_of(request)
-        if session is not None and "cookiejar" not in meta:
-            meta["cookiejar"] = f"{JAR}{session} {address.name}"
-
-    def _credentials(self, user: str, password: str | None) -> bytes:
-        text = f"{user}:{password or ''}"
-        try:
-            encoded = text.encode(self._encoding)
-        except UnicodeEncodeError:
-            encoded = text.encode()
-        return b"Basic " + base64.b64encode(encoded)
+        put_on(request, member.address, encoding=self._encoding)
 
     # -- requests beside the scheduler -----------------------------------------------------------------------------------
 
@@ -500,30 +477,3 @@ class Proxies:
         )
         control.politeness.set_floors(name, governor)
         return governor
-
-
-def session_of(request: Request) -> str | None:
-    """The session that *request* keeps to."""
-    session = request.meta.get(names.SESSION)
-    return None if session is None else str(session)
-
-
-def is_pools_choice(request: Request) -> bool:
-    """Is the proxy of *request* one that the pool has put there?"""
-    name = request.meta.get(names.PROXY)
-    place = str(request.meta.get("proxy")).partition("://")[2]
-    return isinstance(name, str) and place == name.partition("#")[0]
-
-
-def strip(request: Request) -> None:
-    """Take the pool's choice out of *request*, and nothing of the user's."""
-    meta = request.meta
-    if names.PROXY not in meta:
-        return
-    if is_pools_choice(request):
-        del meta["proxy"]
-        if meta.pop("_auth_proxy", None) is not None:
-            request.headers.pop("Proxy-Authorization", None)
-    del meta[names.PROXY]
-    if str(meta.get("cookiejar")).startswith(JAR):
-        del meta["cookiejar"]

@@ -19,7 +19,7 @@ from .bans import Banned
 from .control import Control
 from .policy.outcome import Outcome
 from .policy.proxies import News
-from .proxies import strip
+from .proxymarks import strip
 from .strays import Stray
 
 if TYPE_CHECKING:
