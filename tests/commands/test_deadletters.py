@@ -7,29 +7,13 @@ import pytest
 from scrapy.cmdline import execute
 from scrapy.settings import Settings
 
-from extensions.stores.base import DeadLetter
 from extensions.stores.deadletters import DeadLetterFile
+from tests.letters import letter as numbered
 
 
 def letter(number, **fields):
     now = time.time()
-    values = {
-        "uid": f"u{number}",
-        "kind": "request",
-        "key": f"k{number}",
-        "spider": "shop",
-        "url": f"http://h/{number}",
-        "domain": "h",
-        "reason": "http 503",
-        "detail": "503 Service Unavailable",
-        "attempts": 3,
-        "status": 503,
-        "exception": None,
-        "first_at": now - 100,
-        "last_at": now - number,
-        "payload": b'{"url": "http://h/"}',
-    }
-    return DeadLetter(**(values | fields))
+    return numbered(number, **({"first_at": now - 100, "last_at": now - number} | fields))
 
 
 @pytest.fixture

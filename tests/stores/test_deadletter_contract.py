@@ -11,31 +11,11 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from extensions.stores.base import DeadLetter
 from extensions.stores.deadletter_filters import LetterFilter
 from extensions.stores.deadletters import DeadLetterFile, arguments_text, settled
 from extensions.stores.redisletters import RedisDeadLetters
+from tests.letters import letter
 from tests.valkey import valkey
-
-
-def letter(number, **fields):
-    values = {
-        "uid": f"u{number}",
-        "kind": "request",
-        "key": f"k{number}",
-        "spider": "shop",
-        "url": f"http://h/{number}",
-        "domain": "h",
-        "reason": "http 503",
-        "detail": "503 Service Unavailable",
-        "attempts": 3,
-        "status": 503,
-        "exception": None,
-        "first_at": 1000.0 + number,
-        "last_at": 2000.0 + number,
-        "payload": b'{"url": "http://h/"}',
-    }
-    return DeadLetter(**(values | fields))
 
 
 class Files:
