@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scrapy.commands import ScrapyCommand
@@ -17,6 +16,7 @@ from ..policy.redact import redact_url
 from ..stores.deadletter_db import DeadLetterError
 from ..stores.deadletter_filters import LetterFilter, age_s
 from . import deadletter_text as text
+from .refusal import Refused, action_of, new_file
 
 if TYPE_CHECKING:
     import argparse
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 
 _ACTIONS = ("list", "show", "replay", "export", "purge")
 _CMDLINE_PRIORITY = 40
-
-
-class Refused(Exception):
-    """A wrong word or an impossible wish; one clear line."""
 
 
 class Command(ScrapyCommand):
@@ -93,10 +89,7 @@ class Command(ScrapyCommand):
             sys.stderr.close()
 
     def _run(self, args: list[str], opts: argparse.Namespace) -> None:
-        if not args or args[0] not in _ACTIONS:
-            given = f"not {args[0]!r}" if args else "say which"
-            raise Refused(f"give one of {', '.join(_ACTIONS)} ({given})")
-        action, *words = args
+        action, words = action_of(args, _ACTIONS)
         where = _filter_of(words, opts)
         if action == "show" and not words:
             raise Refused("show needs the number of a dead letter; list gives them")
@@ -160,13 +153,8 @@ class Command(ScrapyCommand):
         if opts.output is None:
             text.print_lines(map(text.everything, rows), sys.stdout)
             return
-        try:
-            with Path(opts.output).open("x", encoding="utf-8") as out:
-                count = text.print_lines(map(text.everything, rows), out)
-        except FileExistsError:
-            raise Refused(f"{opts.output} exists; give the name of a new file") from None
-        except OSError as error:
-            raise Refused(f"{opts.output}: {error.strerror}") from None
+        with new_file(opts.output) as out:
+            count = text.print_lines(map(text.everything, rows), out)
         print(f"{count:,} dead letters written to {opts.output}")
 
     def _purge(self, files: list[DeadLetters], where: LetterFilter, _: argparse.Namespace) -> None:

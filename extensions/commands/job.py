@@ -22,6 +22,7 @@ from ..stores.sqlite import LOCK_FILE, STORE_FILE
 from ..stores.sqlitereader import STATE_NAMES, JobReader
 from ..whereabouts import letter_files, places
 from . import job_text as text
+from .refusal import Refused, action_of, new_file
 
 if TYPE_CHECKING:
     import argparse
@@ -36,10 +37,6 @@ _FILES_OF_A_JOB = (
     FILE,
     URL_FILE,
 )
-
-
-class Refused(Exception):
-    """A wrong word or an impossible wish; one clear line."""
 
 
 class Command(ScrapyCommand):
@@ -93,10 +90,7 @@ class Command(ScrapyCommand):
             sys.stderr.close()
 
     def _run(self, args: list[str], opts: argparse.Namespace) -> None:
-        if not args or args[0] not in _ACTIONS:
-            given = f"not {args[0]!r}" if args else "say which"
-            raise Refused(f"give one of {', '.join(_ACTIONS)} ({given})")
-        action, *words = args
+        action, words = action_of(args, _ACTIONS)
         if len(words) != 1:
             raise Refused(f"{action} needs one folder, the crawl's JOBDIR")
         actions: dict[str, Callable[[Path, argparse.Namespace], None]] = {
@@ -156,13 +150,8 @@ class Command(ScrapyCommand):
             if opts.output is None:
                 text.print_requests(job.requests(), sys.stdout)
                 return
-            try:
-                with Path(opts.output).open("x", encoding="utf-8") as out:
-                    count = text.print_requests(job.requests(), out)
-            except FileExistsError:
-                raise Refused(f"{opts.output} exists; give the name of a new file") from None
-            except OSError as error:
-                raise Refused(f"{opts.output}: {error.strerror}") from None
+            with new_file(opts.output) as out:
+                count = text.print_requests(job.requests(), out)
         print(f"{count:,} requests written to {opts.output}")
 
     def _clean(self, folder: Path, opts: argparse.Namespace) -> None:
