@@ -1,4 +1,4 @@
-"""What a crawl measures, for Prometheus: the names are in docs/metrics.md, and stable.
+"""What a crawl measures, for Prometheus: the names are stable, since boards and alerts are made of them.
 
 The rule it keeps: a scrape costs the same however many domains there are. Labels come from bounded
 lists; of the domains the busiest few have their own, and all others are "other".
