@@ -79,6 +79,8 @@ class Dispatch:
             return None
         if self._suspect is not None and self._suspect.id in control.ledger.leases:
             self.idle = Idle.ALL_BLOCKED
+            if not self._suspect.flying:
+                control.flush_soon()  # a crash from outside must not find it there for longer than it took
             return None
         self._wake(now)
         self._buried = 0

@@ -13,7 +13,7 @@ from scrapy import Request, Spider
 
 from tests.conftest import scrapy_environment
 
-PAGES = 40
+PAGES = 300
 
 
 class Dropping(Spider):

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 OPEN_FACT: Final = "store_is_open"  # there while a process has it open, and after one that died
 SPIDER_FACT: Final = "spider"
+_LONE_FACT: Final = (
+    "lone_deaths"  # id of the last request that was alone in flight at a crash, times in a row
+)
 
 _BACKLOGS: Final = """
     SELECT domain, count(*),
@@ -27,13 +30,15 @@ _BACKLOGS: Final = """
         (SELECT rank FROM request WHERE state = 0 AND domain = a.domain
          ORDER BY priority DESC, rank LIMIT 1)
     FROM request AS a WHERE state = 0 GROUP BY domain"""
-# One crash takes all that is in flight with it, so it proves nothing of one among many: only a
-# request that was in flight alone can come to the last crash that it is allowed.
+# One crash takes all that is in flight with it, so it proves nothing of one among many, and one
+# from outside may well meet a request that is tried alone: only a request that was alone at two
+# crashes in a row can come to the last one that it is allowed.
 _COUNT_CRASH: Final = """
     UPDATE request SET crashes = CASE
-        WHEN :max < 2 OR (SELECT count(*) FROM request WHERE state IN (1, 2)) = 1 THEN crashes + 1
-        ELSE max(crashes, min(crashes + 1, :max - 1)) END
+        WHEN :proven THEN crashes + 1 ELSE max(crashes, min(crashes + 1, :max - 1)) END
     WHERE state IN (1, 2) AND state = 2"""
+_LEASED: Final = "SELECT id FROM request WHERE state IN (1, 2) AND state = 2 LIMIT 2"
+_LONE_DEATHS: Final = 2
 _GIVE_BACK: Final = """
     UPDATE request SET state = 0 WHERE state IN (1, 2) AND state = 2 AND crashes < :max"""
 
@@ -78,7 +83,8 @@ def recover(
                 "INSERT OR IGNORE INTO fact VALUES (?, ?)", (SPIDER_FACT, json.dumps(spider))
             )
         con.execute("UPDATE request SET state = 0 WHERE state IN (1, 2) AND state = 1")
-        con.execute(_COUNT_CRASH, {"max": max_crashes})
+        proven = _note_lone_death(con) >= _LONE_DEATHS or max_crashes < _LONE_DEATHS
+        con.execute(_COUNT_CRASH, {"max": max_crashes, "proven": proven})
         con.execute(_GIVE_BACK, {"max": max_crashes})
         con.execute("DELETE FROM request WHERE state = 4")
         _mend_delays(con, clock_at)
@@ -92,6 +98,22 @@ def recover(
         roll_back(con)
         raise
     return tally, found
+
+
+def _note_lone_death(con: sqlite3.Connection) -> int:
+    """At how many crashes in a row, with this one, the same request was in flight alone; 0: it was none or among others."""
+    leased = [id_ for (id_,) in con.execute(_LEASED)]
+    if not leased:
+        return 0  # closed well, or it died before it had handed anything out
+    row = con.execute("SELECT value FROM fact WHERE name = ?", (_LONE_FACT,)).fetchone()
+    known = json.loads(row[0]) if row is not None else [0, 0]
+    times = 0
+    if len(leased) == 1:
+        times = known[1] + 1 if known[0] == leased[0] else 1
+    con.execute(
+        "INSERT OR REPLACE INTO fact VALUES (?, ?)", (_LONE_FACT, json.dumps([leased[0], times]))
+    )
+    return times
 
 
 def _what_waits(con: sqlite3.Connection, *, last_id: int, died: bool) -> Recovered:
