@@ -179,6 +179,28 @@ def test_the_job_of_another_spider_is_refused_and_left_as_it_is(path: Path) -> N
     again.close()
 
 
+def test_a_kill_from_outside_that_meets_a_lone_request_does_not_blame_it(path: Path) -> None:
+    def die_with(*ids: int) -> list[int]:
+        store = SqliteJobStore(path=path)
+        crashed = [row.id for row in store.open().crashed]
+        if not crashed:
+            store.refill("a.example", 9)
+            store.commit(Batch(moved=[(State.LEASED, id_) for id_ in ids]))
+        store._con, con = None, store._con  # as if killed: nothing is folded, nothing said
+        assert con is not None
+        con.close()
+        store.close()
+        return crashed
+
+    store = SqliteJobStore(path=path)
+    store.open()
+    store.commit(Batch(inserts=[request_row(1), request_row(2), request_row(3)]))
+    store.close()
+    for ids in ((1, 2), (1, 2), (1,), (2,), (1,), (2, 3), (2,), (2,)):
+        assert die_with(*ids) == []
+    assert die_with() == [2]
+
+
 def test_a_foreign_write_lock_is_named_and_passes(store: SqliteJobStore, path: Path) -> None:
     batch = Batch(facts={"a": "1"})
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
