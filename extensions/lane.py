@@ -34,7 +34,7 @@ _RETRY_BASE_S = 0.25
 _RETRY_CAP_S = 10.0
 _SLOW_WRITE_S = 5.0
 _STORE_RETRY_S = 1.0
-_LINGER_S = 0.2  # a busy crawl commits twenty times a second: a few commits share one write
+LINGER_S = 0.2  # a busy crawl commits twenty times a second: a few commits share one write
 _CLOSE_S = 5.0
 _CLOSE_BUSY_S = 0.5
 
@@ -89,6 +89,7 @@ class Lane:
     def __init__(
         self,
         *,
+        linger_s: float = LINGER_S,
         sink: Sink,
         store: Outbox,
         moved_on: Callable[[Lane, Sequence[tuple[int, StagedItem]], Written], None],
@@ -99,6 +100,7 @@ class Lane:
         """No I/O.
 
         Args:
+            linger_s: How long a few results wait for more.
             sink: Not opened.
             store: Where the results wait.
             moved_on: Called after each batch that is durable.
@@ -122,6 +124,7 @@ class Lane:
         self._mark: str | None = None
         self._recorded_row = 0  # handed to the owner for the next batch
         self._average_bytes = _BATCH_BYTES / _FIRST_BATCH_ROWS
+        self._linger_s = linger_s
         self._news = asyncio.Event()
         self._full = (
             asyncio.Event()
@@ -198,7 +201,7 @@ class Lane:
             while not (await self._drain_patiently() and self._finishing):
                 await self._news.wait()
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._full.wait(), _LINGER_S)
+                    await asyncio.wait_for(self._full.wait(), self._linger_s)
                 self._news.clear()
                 if not self._finishing:
                     self._full.clear()

@@ -12,6 +12,7 @@ from scrapy.utils.job import job_dir
 from . import names
 from .commandline import leaves_no_trace
 from .deadletterpost import POLL_S, WATCHED_POLL_S, DeadLetterPost, PostHooks
+from .lane import LINGER_S
 from .letterplaces import place_of, watched_key
 from .opened import Opened
 from .spiderargs import spider_arguments
@@ -151,6 +152,7 @@ async def open_writer(control: Control) -> ResultsWriter | None:
         spider=name,
         bound=config.results_bound,
         give_up_after_s=config.sink_patience_s,
+        linger_s=LINGER_S if ledger.durable else 0.0,
     )
     await writer.open()
     return writer

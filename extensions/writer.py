@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .lane import Lane, SinkState, SinkStatus, name_of
+from .lane import LINGER_S, Lane, SinkState, SinkStatus, name_of
 from .stores.base import DeadLetter, StoreError
 from .stores.sinks import JsonLinesSink
 from .worker import Worker
@@ -65,6 +65,7 @@ class ResultsWriter:
         spider: str,
         bound: int = 5000,
         give_up_after_s: float = 3600.0,
+        linger_s: float = LINGER_S,
     ) -> None:
         """No I/O.
 
@@ -76,6 +77,7 @@ class ResultsWriter:
             spider: Name of the spider.
             bound: Results that may wait, those of requests in flight included.
             give_up_after_s: A sink that is down for so long is gone.
+            linger_s: How long a few results wait for more; 0 where a crash would lose them.
         """
         self._store = store
         self._hooks = hooks
@@ -89,6 +91,7 @@ class ResultsWriter:
         self._forgotten = 0
         self._lanes = [
             Lane(
+                linger_s=linger_s,
                 sink=sink,
                 store=store,
                 moved_on=self._moved_on,

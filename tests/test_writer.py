@@ -264,10 +264,9 @@ async def test_the_bound_closes_the_gate_until_half_has_drained():
 
 
 @deferred_f_from_coro_f
-async def test_a_small_bound_is_not_waited_at(monkeypatch):
-    monkeypatch.setattr("extensions.lane._LINGER_S", 3600.0)
+async def test_a_small_bound_is_not_waited_at():
     store, sink = MemoryOutbox(), ScriptedSink()
-    owner = Owner(store, [sink], bound=4)
+    owner = Owner(store, [sink], bound=4, linger_s=3600.0)
     await owner.writer.open()
     for _ in range(3):
         owner.commit(store.add(4), 1)

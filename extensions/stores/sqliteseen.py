@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from .sqlitefile import roll_back
+
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 MERGE_AT: Final = 32_768  # about 4 MB of memory
 _SLICES: Final = 16
 _IN_SLICE: Final = "FROM seen_recent WHERE id <= ? AND fingerprint BETWEEN ? AND ?"
-_COUNT_SLICE: Final = f"SELECT count(*) {_IN_SLICE}"
+_DELETE_SLICE: Final = f"DELETE {_IN_SLICE}"
 _MERGE_SLICE: Final = (
     f"INSERT OR IGNORE INTO seen SELECT fingerprint {_IN_SLICE} ORDER BY fingerprint"
 )
@@ -70,8 +72,7 @@ class SeenTable:
     def merge(self, con: sqlite3.Connection) -> int:
         """Move the latest into the table, in a thread, on a connection of its own.
 
-        Each slice is one short transaction. A crash in between leaves fingerprints in both places,
-        which is harmless.
+        Each slice is one short transaction: a fingerprint is in one of the two places, after a crash too.
 
         Returns:
             How many were in the table already.
@@ -84,10 +85,15 @@ class SeenTable:
                 bytes([(i + 1) * 256 // _SLICES - 1]) + b"\xff" * 64,
             )
             slice_ = (last, low, high)
-            (there,) = con.execute(_COUNT_SLICE, slice_).fetchone()
-            added = con.execute(_MERGE_SLICE, slice_)
-            known += there - added.rowcount
-        con.execute("DELETE FROM seen_recent WHERE id <= ?", (last,))
+            con.execute("BEGIN IMMEDIATE")
+            try:
+                added = con.execute(_MERGE_SLICE, slice_).rowcount
+                there = con.execute(_DELETE_SLICE, slice_).rowcount
+                con.execute("COMMIT")
+            except BaseException:
+                roll_back(con)
+                raise
+            known += there - added
         return known
 
     def merge_begins(self) -> None:

@@ -192,7 +192,9 @@ SWITCHES = {
         "EXTENSIONS": {"scrapy_sluice.overview.Overview": None}
     },
     "the display alone": {"SLUICE_PROGRESS": False},
-    "short log lines": {"LOG_FORMATTER": "scrapy.logformatter.LogFormatter"},
+    "short log lines, failed pages without a traceback": {
+        "LOG_FORMATTER": "scrapy.logformatter.LogFormatter"
+    },
     "cheap counting": {"STATS_CLASS": "scrapy.statscollectors.MemoryStatsCollector"},
 }
 OURS_GONE = {
@@ -207,7 +209,7 @@ OURS_GONE = {
     "display, log lines, report, exit code": lambda done, hits: (
         "sluice/exit_code" not in done.stats and done.crawler.get_extension(Overview) is None
     ),
-    "short log lines": lambda done, hits: (
+    "short log lines, failed pages without a traceback": lambda done, hits: (
         type(done.crawler.logformatter).__module__ == "scrapy.logformatter"
     ),
     "cheap counting": lambda done, hits: (

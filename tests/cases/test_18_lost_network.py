@@ -26,10 +26,17 @@ async def test_nothing_is_lost_while_the_network_is_away(crawl: Callable[..., An
     """All three hosts refuse connections for a while: probes only, then all 300 pages."""
     with Site(*[Host(latency_s=0.1)] * 3) as site:
         urls = [site.url(f"/page/{n}", host) for n in range(100) for host in range(3)]
-        loop = asyncio.get_running_loop()
-        loop.call_later(2.0, site.close)
-        loop.call_later(2.0 + AWAY_S, site.listen)
+
+        async def go_away() -> None:
+            while min(stats.received for stats in site.all_stats()) < 10:
+                await asyncio.sleep(0.02)
+            site.close()
+            await asyncio.sleep(AWAY_S)
+            site.listen()
+
+        away = asyncio.get_running_loop().create_task(go_away())
         result = await crawl(ListSpider, urls=urls)
+    assert away.done()
     assert result.reason == "finished"
     assert sorted(set(result.crawler.spider.parsed)) == sorted(urls)
     assert letters() == []
