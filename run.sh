@@ -58,7 +58,7 @@ setup() { # $1: requirements file
 }
 
 setup_tests() {
-    if can_apt; then apt_install nginx-light python3-doc chromium prometheus tmux; fi
+    if can_apt; then apt_install nginx-light python3-doc chromium prometheus tmux systemd; fi
     setup requirements-dev.txt
 }
 

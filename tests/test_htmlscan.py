@@ -15,6 +15,7 @@ from scrapy.linkextractors import LinkExtractor
 
 from extensions import htmlscan
 from extensions.htmlscan import links, title
+from tests.needs import needs
 
 PYTHON_DOC = Path("/usr/share/doc/python3/html/library")
 
@@ -65,7 +66,7 @@ def test_links_are_absolute_and_come_once_in_order():
     ]
 
 
-@pytest.mark.skipif(not PYTHON_DOC.is_dir(), reason="needs Debian's python3-doc")
+@needs("python3-doc", found=PYTHON_DOC.is_dir())
 def test_on_real_pages_it_finds_what_a_link_extractor_finds():
     extractor = LinkExtractor()
     for path in sorted(PYTHON_DOC.glob("*.html"))[:40]:

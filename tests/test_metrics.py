@@ -9,7 +9,6 @@ import subprocess
 import time
 from pathlib import Path
 
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from extensions.book import Book
@@ -18,6 +17,7 @@ from extensions.policy.bottleneck import Cause
 from extensions.policy.outcome import Outcome
 from extensions.sampler import Sampler
 from extensions.snapshot import DomainNow
+from tests.needs import needs
 from tests.test_sampler import PlainView
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
@@ -92,7 +92,7 @@ def test_boards_and_rules_name_metrics_that_exist() -> None:
         assert names_in(expression) <= known, expression
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool (Debian: prometheus)")
+@needs("prometheus", found=shutil.which("promtool"))
 def test_promtool_accepts_the_rules() -> None:
     """The rules are valid for the program that reads them."""
     done = subprocess.run(

@@ -24,7 +24,6 @@ CHECK = (
 
 @pytest.fixture(scope="module")
 def egg(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("setuptools")
     source = tmp_path_factory.mktemp("source")
     for package in PACKAGES:
         ignore = shutil.ignore_patterns("__pycache__")

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.conftest import ROOT
+from tests.needs import needs
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux")
+pytestmark = needs("tmux", found=shutil.which("tmux"))
 LINES = 1500
 PROGRAM = f"""
 import asyncio, logging, sys, time

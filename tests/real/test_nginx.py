@@ -5,15 +5,14 @@ Both are Debian's: `nginx-light` and `python3-doc`. With CI set they must be the
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
 import pytest_twisted
 from twisted.internet.threads import deferToThread
 
 from tests.cases.tools import letters, results
+from tests.needs import needs
 from tests.sites import Host, Site
 
 from .nginx import Nginx, executable
@@ -26,10 +25,7 @@ ROOT = Path("/usr/share/doc/python3.11/html")
 RATE = 40
 BURST = 10
 
-needs_both = pytest.mark.skipif(
-    not os.environ.get("CI") and not (executable() and ROOT.is_dir()),
-    reason="nginx-light and python3-doc are not installed",
-)
+needs_both = needs("nginx-light or python3-doc", found=executable() and ROOT.is_dir())
 
 
 def check_politeness(nginx: Nginx) -> None:
@@ -77,9 +73,7 @@ async def test_a_list_of_pages_is_fetched_whole(
     check_politeness(nginx)
 
 
-@pytest.mark.skipif(
-    not os.environ.get("CI") and not executable(), reason="nginx-light is not installed"
-)
+@needs("nginx-light", found=executable())
 @pytest_twisted.ensureDeferred
 async def test_a_limit_of_connections_costs_no_page(
     scrapy_cli: Callable[..., Any], tmp_path: Path

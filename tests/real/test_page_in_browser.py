@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import pytest
 from scrapy.utils.defer import deferred_f_from_coro_f
 
 from tests.browser import CHROMIUM, Browser
 from tests.conftest import scrapy_environment
+from tests.needs import needs
 from tests.sites import Answer, Bucket, Host, Route, Site
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium (Debian: chromium)")
+pytestmark = needs("chromium", found=CHROMIUM)
 TOKEN = "open-sesame"  # noqa: S105 - of a page that lives for one test
 SHOTS = os.environ.get("SLUICE_TEST_SHOTS")  # a folder in which pictures are kept
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from tests.conftest import ScrapyProcess
 
-pytest.importorskip("spidermon")
 SETTINGS = (
     'EXTENSIONS={"spidermon.contrib.scrapy.extensions.Spidermon": 500}',
     "SPIDERMON_ENABLED=True",

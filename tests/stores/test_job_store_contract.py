@@ -390,9 +390,11 @@ def test_counts_stay_true_over_a_checkpoint_and_a_reopening(job: Job) -> None:
     assert job.store.counts() == before
 
 
+@pytest.mark.parametrize(
+    "job", [sqlite, sqlite_not_durable], indirect=True, ids=lambda f: f.__name__
+)
 def test_a_second_store_on_the_same_job_is_refused_until_the_first_is_closed(job: Job) -> None:
-    if hasattr(job.store, "shared"):
-        pytest.skip("many workers may open it")
+    """A shared frontier is opened by many workers: it is left out."""
     second = job.factory(job.folder)
     with pytest.raises(JobLocked, match="works on this job"):
         second.open()
