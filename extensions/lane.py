@@ -89,24 +89,24 @@ class Lane:
     def __init__(
         self,
         *,
-        linger_s: float = LINGER_S,
         sink: Sink,
         store: Outbox,
         moved_on: Callable[[Lane, Sequence[tuple[int, StagedItem]], Written], None],
         gone: Callable[[str], None],
         low: int,
         give_up_after_s: float,
+        linger_s: float = LINGER_S,
     ) -> None:
         """No I/O.
 
         Args:
-            linger_s: How long a few results wait for more.
             sink: Not opened.
             store: Where the results wait.
             moved_on: Called after each batch that is durable.
             gone: Called once, with the reason.
             low: Over this many waiting results the sink is called behind.
             give_up_after_s: A sink that is down for so long is gone.
+            linger_s: How long a few results wait for more.
         """
         self.name = sink.name
         self.fact_name = f"sink:{sink.name}"
@@ -126,9 +126,7 @@ class Lane:
         self._average_bytes = _BATCH_BYTES / _FIRST_BATCH_ROWS
         self._linger_s = linger_s
         self._news = asyncio.Event()
-        self._full = (
-            asyncio.Event()
-        )  # more need not be waited for: a batch is full, or the end has come
+        self._full = asyncio.Event()  # no more is waited for: a batch is full, or the end has come
         self._finishing = False
         self._closed = False
         self._status = SinkStatus.OK
@@ -173,10 +171,8 @@ class Lane:
         if items:
             self.waiting += items
             self._news.set()
-            if self.waiting >= min(
-                _BATCH_ROWS, self._low
-            ):  # fetching must not pause for the linger
-                self._full.set()
+            if self.waiting >= min(_BATCH_ROWS, self._low):
+                self._full.set()  # fetching must not pause for the linger
 
     def finish(self) -> None:
         """End when nothing waits any more."""

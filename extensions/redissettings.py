@@ -109,27 +109,21 @@ class RedisSettings:
 
     def client(self) -> Redis:
         """A client, not yet connected."""
-        params = {"retry": Retry(NoBackoff(), 0), **_COMMON, **self.params}
-        if "sentinels" in params:
-            sentinels, service = params.pop("sentinels"), params.pop("service_name", "mymaster")
-            sentinel: Any = Sentinel
-            client: Redis = sentinel(sentinels, **params).master_for(service)
-            return client
-        if self.url is not None:
-            return Redis.from_url(self.url, **params)
-        return Redis(**params)
+        made: Redis = self._made(Redis, Sentinel, Retry)
+        return made
 
     def blocking_client(self) -> BlockingRedis:
         """The same for threads and commands."""
-        params = {"retry": BlockingRetry(NoBackoff(), 0), **_COMMON, **self.params}
+        made: BlockingRedis = self._made(BlockingRedis, BlockingSentinel, BlockingRetry)
+        return made
+
+    def _made(self, client: Any, sentinel: Any, retry: Any) -> Any:
+        """A client of redis-py's asynchronous classes, or of its blocking ones, which are made alike."""
+        params = {"retry": retry(NoBackoff(), 0), **_COMMON, **self.params}
         if "sentinels" in params:
             sentinels, service = params.pop("sentinels"), params.pop("service_name", "mymaster")
-            sentinel: Any = BlockingSentinel
-            client: BlockingRedis = sentinel(sentinels, **params).master_for(service)
-            return client
-        if self.url is not None:
-            return BlockingRedis.from_url(self.url, **params)
-        return BlockingRedis(**params)
+            return sentinel(sentinels, **params).master_for(service)
+        return client(**params) if self.url is None else client.from_url(self.url, **params)
 
     @property
     def place(self) -> str:

@@ -91,13 +91,13 @@ class ResultsWriter:
         self._forgotten = 0
         self._lanes = [
             Lane(
-                linger_s=linger_s,
                 sink=sink,
                 store=store,
                 moved_on=self._moved_on,
                 gone=hooks.gone,
                 low=bound // 2,
                 give_up_after_s=give_up_after_s,
+                linger_s=linger_s,
             )
             for sink in sinks
         ]

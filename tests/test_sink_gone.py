@@ -78,6 +78,33 @@ async def test_with_a_jobdir_the_next_start_brings_them(site, crawl, tmp_path):
     assert not (tmp_path / "results").exists()
 
 
+@ensureDeferred
+async def test_a_sink_that_is_down_for_longer_than_the_patience_closes_the_crawl(
+    site, crawl, tmp_path
+):
+    database = tmp_path / "x.sqlite"
+    blocker = sqlite3.connect(database, isolation_level=None)
+    blocker.execute("PRAGMA journal_mode=WAL")
+    settings = {
+        "SLUICE_RESULTS": f"sqlite:///{database}?timeout=0.1",
+        "SLUICE_SINK_PATIENCE_S": 1,
+        "SLUICE_RESULTS_BOUND": 20,
+        "JOBDIR": str(tmp_path / "job"),
+    }
+
+    class Locking(Dropping):
+        def parse(self, response):
+            if not blocker.in_transaction:
+                blocker.execute("BEGIN IMMEDIATE")
+            yield {"url": response.url}
+
+    result = await crawl(Locking, settings, urls=site.urls(PAGES), database=database)
+    blocker.close()
+    assert result.reason == "sink_gone"
+    assert result.stats["sluice/exit_code"] == 75
+    assert result.stats["sluice/results_left"] > 0
+
+
 @pytest.mark.parametrize("durable", [True, False])
 def test_a_signal_while_the_end_waits_for_a_locked_database(site, tmp_path, durable):
     """The crawl ends at once, says that results are left, and keeps them."""

@@ -264,6 +264,22 @@ async def test_the_bound_closes_the_gate_until_half_has_drained():
 
 
 @deferred_f_from_coro_f
+async def test_a_few_results_wait_for_more_and_a_batch_or_the_end_for_nothing():
+    store, sink = MemoryOutbox(), ScriptedSink()
+    owner = Owner(store, [sink], linger_s=3600.0)
+    await owner.writer.open()
+    owner.commit(store.add(4), 1)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert sink.got == []
+    owner.commit(store.add(500), 100)
+    await owner.until(lambda: len(sink.got) == 504)
+    owner.commit(store.add(2), 1)
+    await owner.writer.close(10.0)
+    assert sink.got == list(range(1, 507))
+
+
+@deferred_f_from_coro_f
 async def test_a_small_bound_is_not_waited_at():
     store, sink = MemoryOutbox(), ScriptedSink()
     owner = Owner(store, [sink], bound=4, linger_s=3600.0)

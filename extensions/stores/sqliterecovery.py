@@ -1,7 +1,7 @@
 """What a process that opens a job does first: it takes over what a dead one left.
 
 The rule it keeps: all that was handed out is pending again, with its attempts as they were; only a request that was in
-flight, alone at last, each time that a process died is kept back.
+flight at too many deaths, and alone at two of them in a row, is kept back.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 OPEN_FACT: Final = "store_is_open"  # there while a process has it open, and after one that died
 SPIDER_FACT: Final = "spider"
-_LONE_FACT: Final = (
-    "lone_deaths"  # id of the last request that was alone in flight at a crash, times in a row
-)
+_LONE_FACT: Final = "lone_deaths"
+"""JSON: the id of a request that was in flight at the last crash, and at how many in a row it was so alone."""
 
 _BACKLOGS: Final = """
     SELECT domain, count(*),
