@@ -7,14 +7,11 @@ stored: each time a request goes, it gets one anew.
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import logging
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
-from scrapy.utils.asyncio import call_later
-from scrapy.utils.defer import deferred_from_coro
 
 from . import names
 from .codec import Unreadable
@@ -23,9 +20,9 @@ from .policy.bottleneck import Cause
 from .policy.governor import DomainGovernor
 from .policy.proxies import Charge, LimitBy, News, ProxyPool, Ride, Wait
 from .policy.proxies.member import Health, Member
-from .policy.wording import duration
+from .poolwatch import PoolWatch
 from .proxyfaults import UNWELCOME, is_tunnel_error, news_of_exception, news_of_response
-from .proxylist import FILE_LOOK_S, BadProxyList, mark_of, read_in_time
+from .proxyfeed import ProxyFeed
 from .proxymarks import is_pools_choice, put_on, session_of, strip
 
 if TYPE_CHECKING:
@@ -46,8 +43,6 @@ LOOK_AGAIN_S = 1.0
 ASIDE_S = 0.05
 """How long a request waits whose session's proxy is busy, so that others of its domain may go."""
 ASIDE_AT_ONCE = 32
-LINE_S = 1.0
-"""How long after a change a line says how many are healthy: half a pool falls within a moment."""
 SILENT_S = 5.0
 """A pool that has brought no answer for so long is not waited for when the crawl stops."""
 
@@ -64,7 +59,6 @@ class Proxies:
         config = control.config
         assert config.proxies is not None  # noqa: S101 - whoever makes it has looked
         self._control = control
-        self._place = config.proxies
         self._encoding = encoding
         self._direct = config.proxy_direct
         self.by_proxy = config.limit_by == LimitBy.PROXY.value
@@ -80,12 +74,14 @@ class Proxies:
         self._waiting: dict[
             str, bool
         ] = {}  # domains that wait for the pool: is none good for them?
-        self._mark: object = None
-        self._timer: Any = None
-        self._told = ""
-        self._healthy_before: int | None = None
-        self._line: Any = None
-        self._none_since: float | None = None
+        self._feed = ProxyFeed(
+            place=config.proxies,
+            pool=self.pool,
+            refresh_s=config.proxy_refresh_s,
+            changed=self._list_changed,
+            wanted=lambda: not control.stopping,
+        )
+        self._watch = PoolWatch(control=control, pool=self.pool, direct=self._direct)
 
     # -- the list ------------------------------------------------------------------------------------------------------
 
@@ -95,70 +91,18 @@ class Proxies:
         Raises:
             BadProxyList: there is none.
         """
-        self._mark = mark_of(self._place)
-        found, wrong = await read_in_time(self._place)
-        self.pool.replace(found)
-        self._tell_wrong(wrong)
-        self._healthy_before = len(self.pool)
-        self._control.stats.set_value(names.STAT_PROXIES, len(self.pool))
-        self._control.stats.set_value(names.STAT_PROXIES_HEALTHY, len(self.pool))
-        logger.info("%d proxies from %s", len(self.pool), self._place.shown)
+        await self._feed.open()
+        self._watch.begin()
         self._control.crawler.signals.connect(self.request_left, signals.request_reached_downloader)
-        if self._place.kind != "lines":
-            self._look_later()
 
     def close(self) -> None:
         """Look at the list no more."""
-        for timer in (self._timer, self._line):
-            if timer is not None:
-                timer.cancel()
-        self._timer = self._line = None
+        self._feed.close()
+        self._watch.close()
 
-    def _look_later(self) -> None:
-        wait_s = FILE_LOOK_S
-        if self._place.kind == "url":
-            wait_s = self._control.config.proxy_refresh_s
-        self._timer = call_later(wait_s, self._look)
-
-    def _look(self) -> None:
-        self._timer = None
-        mark = mark_of(self._place)
-        if self._place.kind == "file" and (mark is None or mark == self._mark):
-            self._look_later()
-            return
-        self._mark = mark
-        deferred_from_coro(self._read_again())
-
-    async def _read_again(self) -> None:
-        try:
-            found, wrong = await read_in_time(self._place)
-        except BadProxyList as error:
-            if self._told != str(error):
-                self._told = str(error)
-                logger.warning("%s. The %d known so far go on", error, len(self.pool))
-        except Exception:
-            logger.exception("The proxy list could not be read again")
-        else:
-            self._told = ""
-            came, went = self.pool.replace(found)
-            if came or went:
-                self._tell_wrong(wrong)
-                logger.info(
-                    "The proxy list has changed: %d new, %d gone, %d now",
-                    came,
-                    went,
-                    len(self.pool),
-                )
-                self._control.stats.set_value(names.STAT_PROXIES, len(self.pool))
-                self._healthy_before = None
-                self._wake_all()
-        if not self._control.stopping:
-            self._look_later()
-
-    def _tell_wrong(self, wrong: list[str]) -> None:
-        if wrong:
-            more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-            logger.warning("Left out of %s: %s%s", self._place.shown, wrong[0], more)
+    def _list_changed(self) -> None:
+        self._watch.count()
+        self._wake_all()
 
     # -- which way a request goes --------------------------------------------------------------------------------------
 
@@ -212,7 +156,7 @@ class Proxies:
 
     def _wait(self, name: str, wait: Wait, now: float) -> float:
         self._waiting[name] = wait.none_good
-        self._note_health(now)
+        self._watch.look(now)
         return min(wait.until_due, now + LOOK_AGAIN_S)
 
     def board(self, out: Lease | Stray, request: Request, domain: Domain, now: float) -> None:
@@ -251,7 +195,7 @@ class Proxies:
             return now
         if self._direct and found.none_good:
             return now
-        self._note_health(now)
+        self._watch.look(now)
         return min(found.until_due, now + LOOK_AGAIN_S)
 
     def _place_held_by_a_page(self, domain: Domain) -> Ride | None:
@@ -346,7 +290,7 @@ class Proxies:
                 logger.debug("Proxy %s rests: %s", ride.name, why)
         elif news is News.BANNED:
             control.stats.inc_value(names.STAT_PROXY_BANS)
-        self._note_health(now)
+        self._watch.look(now)
         if before is not Health.HEALTHY and ride.member.health is Health.HEALTHY:
             self._wake_all()
         else:
@@ -408,25 +352,7 @@ class Proxies:
 
     def worst(self, count: int, now: float) -> list[dict[str, Any]]:
         """The first *count* proxies for whoever looks: the resting, then those that fail most."""
-        first = heapq.nsmallest(
-            count,
-            self.pool,
-            key=lambda m: (m.health is Health.HEALTHY, -m.failed / (m.failed + m.answered + 1)),
-        )
-        return [
-            {
-                "proxy": member.address.name,
-                "state": member.health.value,
-                "rests_s": round(max(0.0, member.rest_due - now), 1)
-                if member.health is Health.RESTING
-                else 0.0,
-                "in_flight": member.in_flight,
-                "limit": member.limit,
-                "answered": member.answered,
-                "failed": member.failed,
-            }
-            for member in first
-        ]
+        return self._watch.worst(count, now)
 
     def hopeless(self, now: float) -> bool:
         """Is all that is in flight on proxies that bring no answers: unhealthy ones, or any while all are silent?"""
@@ -436,37 +362,6 @@ class Proxies:
             ride is not None and (silent or ride.member.health is not Health.HEALTHY)
             for ride in rides
         )
-
-    def _note_health(self, now: float) -> None:
-        """Say how many are healthy when that has changed, and at once when there are none, or some again."""
-        healthy, known = self.pool.healthy, len(self.pool)
-        if healthy == self._healthy_before:
-            return
-        self._control.stats.set_value(names.STAT_PROXIES_HEALTHY, healthy)
-        if not healthy and self._none_since is None:
-            self._none_since = now
-            logger.warning(
-                "No healthy proxy: 0 of %d. %s; proxies are tried one request at a time",
-                known,
-                "Requests go directly" if self._direct else "Nothing is sent until one answers",
-            )
-        elif healthy and self._none_since is not None:
-            logger.info(
-                "Proxies answer again after %s: %d of %d",
-                duration(now - self._none_since),
-                healthy,
-                known,
-            )
-            self._none_since = None
-        elif self._line is None:
-            self._line = call_later(LINE_S, self._say_health)
-        self._healthy_before = healthy
-
-    def _say_health(self) -> None:
-        """One line for all that fell or rose within a moment."""
-        self._line = None
-        if self._none_since is None and not self._control.stopping:
-            logger.info("%d of %d proxies are healthy", self.pool.healthy, len(self.pool))
 
     def _pair_governor(self, name: str) -> DomainGovernor:
         control = self._control

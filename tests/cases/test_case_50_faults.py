@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_twisted
-from scrapy import Request, Spider
 
 from extensions.overview import Overview
 from tests.conftest import scrapy_environment
 from tests.sites import Bucket, Host, Site
 
+from .tools import ListSpider
+
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import Callable
     from pathlib import Path
 
     from scrapy.http import Response
@@ -87,15 +88,10 @@ def attack(url: str) -> None:
             assert json.load(answer)["finish_reason"] is None
 
 
-class Slow(Spider):
+class Slow(ListSpider):
     """Its callback works for longer than a page takes to come."""
 
     name = "slow"
-    urls: tuple[str, ...] = ()
-
-    async def start(self) -> AsyncIterator[Request]:
-        for url in self.urls:
-            yield Request(url)
 
     async def parse(self, response: Response) -> None:
         overview = self.crawler.get_extension(Overview)

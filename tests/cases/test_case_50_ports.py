@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest_twisted
-from scrapy import Request, Spider, signals
+from scrapy import signals
 from scrapy.crawler import AsyncCrawlerRunner
 from twisted.internet.defer import Deferred
 
 from extensions.overview import Overview
 from tests.conftest import project_settings, scrapy_environment
 
+from .tools import ListSpider
+
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
     import pytest
@@ -28,15 +29,10 @@ if TYPE_CHECKING:
     from tests.sites import Site
 
 
-class Asking(Spider):
+class Asking(ListSpider):
     """Asks its own status page and metrics while it crawls."""
 
     name = "asking"
-    urls: tuple[str, ...] = ()
-
-    async def start(self) -> AsyncIterator[Request]:
-        for url in self.urls:
-            yield Request(url)
 
     async def parse(self, response: Response) -> None:
         overview = self.crawler.get_extension(Overview)

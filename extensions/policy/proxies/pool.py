@@ -1,8 +1,6 @@
 """The pool: who may carry the next request of a domain, and what the end of each says of whom.
 
-The rule it keeps: a domain's ceiling is what its healthy pairs carry, from one request to the next. A proxy stands in exactly
-one place: at its load among those that may take one more, or nowhere. Places are bits, so that a choice among hundreds costs
-a few operations on whole numbers, however many of them a domain has banned.
+The rule it keeps: a domain's ceiling is what its healthy pairs carry, from one request to the next.
 
 Among the cheapest proxies that are any good for the domain the least loaded goes first; equals take turns, so none starves.
 """
@@ -19,6 +17,7 @@ from .cohort import TOGETHER_S, Cohort
 from .member import Health, Member
 from .news import Charge, LimitBy, News
 from .pairs import Pairs
+from .places import NOWHERE, Places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -111,15 +110,12 @@ class ProxyPool:
         self._members: list[Member | None] = []
         self._free: list[int] = []  # places of those that went
         self._by_key: dict[object, Member] = {}
-        self._levels: list[int] = [0]  # at [load]: bit set of those that may take one more
-        self._level_of: list[int] = []  # by place; -1: nowhere
-        self._alive = 0  # bit set of the healthy
+        self._places = Places()
         self._tiers: list[int] = []  # bit sets by cost, the cheapest first
         self._asleep: list[tuple[float, int]] = []
         self._domains: dict[str, Pairs] = {}
         self._sessions: dict[str, Member] = {}
         self._cohort: Cohort | None = None  # the youngest
-        self._turn = 0
         self._try_due = math.inf  # while none is healthy: when some proxy is tried at the latest
         self._try_s = FIRST_TRY_S
         self._tries = 1
@@ -157,14 +153,13 @@ class ProxyPool:
         member = Member(address=address, place=place, ceiling=address.limit or self._ceiling)
         if place == len(self._members):
             self._members.append(member)
-            self._level_of.append(-1)
         else:
             self._members[place] = member
         self._by_key[address.key] = member
         self._stand(member)
 
     def _remove(self, member: Member) -> None:
-        self._put(member.place, -1, alive=False)
+        self._places.put(member.place, NOWHERE, alive=False)
         member.gone = True  # from now on its place may be another's
         del self._by_key[member.address.key]
         self._members[member.place] = None
@@ -181,7 +176,7 @@ class ProxyPool:
     @property
     def healthy(self) -> int:
         """Proxies that carry requests."""
-        return self._alive.bit_count()
+        return self._places.alive.bit_count()
 
     @property
     def state_size(self) -> int:
@@ -197,23 +192,7 @@ class ProxyPool:
     def _stand(self, member: Member) -> None:
         """Put *member* where it belongs by now."""
         if not member.gone:
-            self._put(member.place, member.load, alive=member.health is Health.HEALTHY)
-
-    def _put(self, place: int, load: int, *, alive: bool) -> None:
-        bit = 1 << place
-        before = self._level_of[place]
-        if load != before:
-            if before >= 0:
-                self._levels[before] &= ~bit
-            if load >= 0:
-                while len(self._levels) <= load:
-                    self._levels.append(0)
-                self._levels[load] |= bit
-            self._level_of[place] = load
-        if alive:
-            self._alive |= bit
-        else:
-            self._alive &= ~bit
+            self._places.put(member.place, member.load, alive=member.health is Health.HEALTHY)
 
     def _wake(self, now: float) -> None:
         """Let those be tried whose rest is over; while none is healthy, one of them sooner."""
@@ -223,7 +202,7 @@ class ProxyPool:
             if member is None or member.health is not Health.RESTING or member.rest_due > due:
                 continue
             self._try(member)
-        if not self._alive and self._try_due <= now:
+        if not self._places.alive and self._try_due <= now:
             self._try_s = min(LAST_TRY_S, 2 * self._try_s)
             self._try_due = now + self._try_s
             self._tries = min(2 * self._tries, max(1, len(self) // 4))
@@ -238,7 +217,7 @@ class ProxyPool:
     def _sleep(self, member: Member, now: float) -> None:
         heapq.heappush(self._asleep, (member.rest_due, member.place))
         self._stand(member)
-        if not self._alive and self._try_due == math.inf:
+        if not self._places.alive and self._try_due == math.inf:
             self._try_s = FIRST_TRY_S
             self._try_due = now + self._try_s
             self._tries = 1
@@ -246,7 +225,7 @@ class ProxyPool:
     def next_due(self) -> float:
         """When some proxy may be tried again, though nothing happens."""
         due = self._asleep[0][0] if self._asleep else math.inf
-        return due if self._alive else min(due, self._try_due)
+        return due if self._places.alive else min(due, self._try_due)
 
     # -- the question --------------------------------------------------------------------------------------------------
 
@@ -265,7 +244,7 @@ class ProxyPool:
             found = self._pick(tier & ~blocked, domain, now)
             if found is not None:
                 return found
-            usable = tier & self._alive & ~resting
+            usable = tier & self._places.alive & ~resting
             if usable:
                 break
         if usable:
@@ -276,23 +255,11 @@ class ProxyPool:
 
     def _pick(self, allowed: int, domain: str, now: float) -> Member | None:
         """The least loaded of *allowed* that may take one more."""
-        while True:
-            for level in self._levels:
-                found = level & allowed
-                if found:
-                    break
-            else:
-                return None
-            later = found >> self._turn
-            place = (
-                self._turn + (later & -later).bit_length() - 1
-                if later
-                else (found & -found).bit_length() - 1
-            )
-            self._turn = place + 1
+        while (place := self._places.least_loaded(allowed)) is not None:
             if self._pair_governor is None or self._pair_may(domain, place, now):
                 return self._members[place]
             allowed &= ~(1 << place)
+        return None
 
     def _pair_may(self, domain: str, place: int, now: float) -> bool:
         """Does the pair's own governor let another one go? If not, it is asked when it does."""
@@ -311,7 +278,7 @@ class ProxyPool:
     ) -> Member | Wait:
         member = self._sessions.get(session)
         if member is not None and (
-            member.gone or not self._alive >> member.place & 1 or resting >> member.place & 1
+            member.gone or not self._places.alive >> member.place & 1 or resting >> member.place & 1
         ):
             del self._sessions[session]
             member = None
@@ -331,7 +298,7 @@ class ProxyPool:
     def none_good(self, domain: str) -> bool:
         """Is no proxy healthy that *domain* has not sent away?"""
         pairs = self._domains.get(domain)
-        return not (self._alive if pairs is None else self._alive & ~pairs.resting)
+        return not (self._places.alive if pairs is None else self._places.alive & ~pairs.resting)
 
     # -- the news ------------------------------------------------------------------------------------------------------
 
@@ -505,7 +472,7 @@ class ProxyPool:
         self._rose_due = now
         cohort, member.cohort = member.cohort, None
         fallen = cohort.members if cohort is not None else []
-        for other in list(fallen if self._alive else self._by_key.values()):
+        for other in list(fallen if self._places.alive else self._by_key.values()):
             if other.health is Health.RESTING and not other.unwelcome and not other.gone:
                 other.cohort = None
                 other.rest_due = now
