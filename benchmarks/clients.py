@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from tests.peaks import peak_bytes
+
 if TYPE_CHECKING:
     import resource
     from collections.abc import Callable, Mapping, Sequence
@@ -154,13 +156,13 @@ def measure(
                 stdout=log,
                 stderr=log,
             )
-            usage, status = _wait(process, started_at, during, timeout_s)
+            usage, status, peak = _wait(process, started_at, during, timeout_s)
         ended_at = time.time()
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode > 0 and process.returncode not in ENDED:
             tail = (folder / "log").read_text(errors="replace")[-2000:]
             raise RuntimeError(f"{client.name} ended with {process.returncode}:\n{tail}")
-    return _run(site, usage, started_at, ended_at)
+    return _run(site, usage, peak, started_at, ended_at)
 
 
 def _wait(
@@ -168,21 +170,25 @@ def _wait(
     started_at: float,
     during: Callable[[float], bool] | None,
     timeout_s: float,
-) -> tuple[resource.struct_rusage, int]:
-    """Wait for the end, or cut the run; what it used and how it ended."""
+) -> tuple[resource.struct_rusage, int, int]:
+    """Wait for the end, or cut the run; what it used, how it ended, and its largest resident set in bytes."""
+    peak = 0
     while True:
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
         if pid:
-            return usage, status
+            return usage, status, peak
+        peak = max(peak, peak_bytes(process.pid))
         passed_s = time.time() - started_at
         if passed_s > timeout_s or (during is not None and during(passed_s)):
             process.send_signal(signal.SIGKILL)
             _, status, usage = os.wait4(process.pid, 0)
-            return usage, status
+            return usage, status, peak
         time.sleep(0.1 if during is not None else 0.02)
 
 
-def _run(site: Server, usage: resource.struct_rusage, started_at: float, ended_at: float) -> Run:
+def _run(
+    site: Server, usage: resource.struct_rusage, peak: int, started_at: float, ended_at: float
+) -> Run:
     pages: set[tuple[int, str]] = set()
     times: list[float] = []
     answers = refused = 0
@@ -198,7 +204,7 @@ def _run(site: Server, usage: resource.struct_rusage, started_at: float, ended_a
     return Run(
         seconds=ended_at - started_at,
         cpu_s=usage.ru_utime + usage.ru_stime,
-        peak_mb=usage.ru_maxrss * 1024 / 1e6,
+        peak_mb=peak / 1e6,
         first_page_s=min(times, default=ended_at) - started_at,
         crawl_s=max(times, default=0.0) - min(times, default=0.0),
         pages=len(pages),

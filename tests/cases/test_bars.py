@@ -5,11 +5,9 @@ The figures in seconds and the comparison with Scrapy alone are in `benchmarks`.
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,12 +16,14 @@ from scrapy.exceptions import CloseSpider
 from twisted.internet.threads import deferToThread
 
 from tests.conftest import scrapy_environment
+from tests.peaks import peak_bytes
 from tests.sites import Bucket, Host, Site
 
 from .tools import ListSpider, letters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 
 @pytest_twisted.ensureDeferred
@@ -74,13 +74,11 @@ def peak_mb(folder: Path, *words: str) -> float:
         env=scrapy_environment(),
         stdout=subprocess.DEVNULL,
     )
-    peak_kb = 0
+    peak = 0
     while process.poll() is None:
-        # Not the peak that wait4 gives: a child begins with that of the process which started it.
-        status = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
-        peak_kb = max([peak_kb, *map(int, re.findall(r"VmHWM:\s*(\d+) kB", status))])
+        peak = max(peak, peak_bytes(process.pid))
         time.sleep(0.02)
-    return peak_kb * 1024 / 1e6
+    return peak / 1e6
 
 
 @pytest.mark.parametrize("kind", ["seeds", "links"])
