@@ -13,7 +13,7 @@ from scrapy.utils.reactor import is_reactor_installed
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
 
-    from scrapy import Request
+    from scrapy import Request, Spider
     from scrapy.core.downloader import Downloader
     from scrapy.core.engine import ExecutionEngine
 
@@ -128,29 +128,44 @@ def set_slot(downloader: Downloader, key: str, *, concurrency: int) -> None:
 
 
 def wrap_user_code(
-    engine: ExecutionEngine, *, spider: _Wrapper, call: _Wrapper, download: _Wrapper
+    engine: ExecutionEngine,
+    *,
+    spider: _Wrapper,
+    scrape: _Wrapper,
+    output: _Wrapper,
+    item: _Wrapper,
+    middleware: _Wrapper,
+    download: _Wrapper,
 ) -> None:
-    """Put wrappers around the calls through which Scrapy runs what users write.
-
-    Relies on: `call_spider_async` and `itemproc.process_item_async` of the scraper, `middleware.download_async` and
-    `handlers.download_request_async` of the downloader. What is missing is left as it is.
+    """Put wrappers around the calls through which Scrapy runs what users write. What is missing is left as it is.
 
     Args:
         engine: Whose calls.
-        spider: Around callbacks and errbacks.
-        call: Around item pipelines, and around downloader middlewares.
-        download: Around download handlers.
+        spider: Around callbacks and errbacks: `scraper.call_spider_async`.
+        scrape: Around spider middlewares and the callbacks within: `scraper.spidermw.scrape_response_async`.
+        output: Around what takes their output: `scraper.handle_spider_output_async`.
+        item: Around item pipelines: `scraper.itemproc.process_item_async`.
+        middleware: Around downloader middlewares: `downloader.middleware.download_async`.
+        download: Around download handlers: `downloader.handlers.download_request_async`.
     """
     scraper, downloader = engine.scraper, engine.downloader
     for owner, name, wrap in (
         (scraper, "call_spider_async", spider),
-        (getattr(scraper, "itemproc", None), "process_item_async", call),
-        (getattr(downloader, "middleware", None), "download_async", call),
+        (getattr(scraper, "spidermw", None), "scrape_response_async", scrape),
+        (scraper, "handle_spider_output_async", output),
+        (getattr(scraper, "itemproc", None), "process_item_async", item),
+        (getattr(downloader, "middleware", None), "download_async", middleware),
         (getattr(downloader, "handlers", None), "download_request_async", download),
     ):
         wrapped = getattr(owner, name, None)
         if wrapped is not None:
             setattr(owner, name, wrap(wrapped))
+
+
+def default_callback(spider: Spider) -> Callable[..., Any]:
+    """What takes the answer of a request without a callback: `spider._parse`, else `spider.parse`."""
+    callback: Callable[..., Any] = getattr(spider, "_parse", spider.parse)
+    return callback
 
 
 def forget_slot(downloader: Downloader, key: str) -> None:

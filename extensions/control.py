@@ -26,6 +26,7 @@ from .domains import Domains
 from .graves import Graves
 from .learned import Learned
 from .ledger import HELD_IN_MEMORY
+from .lineage import current_lease
 from .policy.delays import Delays
 from .policy.domains import domain_key
 from .policy.frontier import Frontier
@@ -223,6 +224,13 @@ class Control:
     def lease_of(self, request: Request) -> Lease | None:
         """The lease of a request that came from the scheduler; None for robots.txt, media and the like."""
         return None if self._ledger is None else self._ledger.by_request.get(request)
+
+    def lease_at_work(self) -> Lease | None:
+        """The lease in whose work this code runs (callback, pipeline, signal); None outside of any."""
+        lease_id = current_lease()
+        if lease_id is None or self._ledger is None:
+            return None
+        return self._ledger.leases.get(lease_id)
 
     def active(self) -> set[Request]:
         """What the downloader has in hand."""

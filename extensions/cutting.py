@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from .containment import contained_async, contained_iterable
 from .control import Control
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ class OutputCut:
 
     def process_spider_output(self, response: Response, result: Iterable[Any]) -> Iterable[Any]:
         """Pass on *result*, until it must be cut."""
-        for number, output in enumerate(contained_iterable(result)):
+        for number, output in enumerate(result):
             if self._control.stopping and self._cuts(response, number):
                 return
             yield output
@@ -44,7 +43,7 @@ class OutputCut:
     ) -> AsyncIterator[Any]:
         """The same for asynchronous callbacks."""
         number = 0
-        async for output in contained_async(result):
+        async for output in result:
             if self._control.stopping and self._cuts(response, number):
                 return
             number += 1

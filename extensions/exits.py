@@ -52,7 +52,7 @@ class TellsTheEnd(BaseRunSpiderCommand):
         self._watch(self.crawler_process.crawl(crawler, **opts.spargs), crawler)
         try:
             self.crawler_process.start()
-        except SystemExit:
+        except (SystemExit, KeyboardInterrupt):
             _leave()
         if self.exitcode == 0 and self.crawler_process.bootstrap_failed:
             self.exitcode = Exit.FAILED
@@ -123,10 +123,11 @@ class TellsTheEnd(BaseRunSpiderCommand):
 def _leave() -> Never:
     """End the process now, as a kill would: the loop is dead, and its threads would be waited for in vain.
 
-    Only what runs in a task of its own, as a coroutine does, gets past `containment`.
+    Only what runs in a task or a timer of its own, or in a handler of a signal, gets past `containment`.
     """
     logger.error(
-        "A coroutine called sys.exit() and ended the process; raise scrapy.exceptions.CloseSpider instead. "
+        "The process was told to exit in a task, a timer or a signal's handler, which ends the process at once; "
+        "raise scrapy.exceptions.CloseSpider in a callback instead. "
         "With JOBDIR, run the crawl again to go on"
     )
     logging.shutdown()

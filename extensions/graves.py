@@ -18,7 +18,6 @@ from .codec import Unreadable, Unserialisable
 from .leases import ErrbackRecorder
 from .ledger import entry_of
 from .letters import Letters
-from .lineage import current_lease
 from .policy.redact import redact_url
 from .stores.deadletter_rows import settled
 
@@ -188,16 +187,10 @@ class Graves:
         if lease is not None:
             lease.responded = True
 
-    def _current(self) -> Lease | None:
-        lease_id = current_lease()
-        if lease_id is None or not self._control.is_open:
-            return None
-        return self._control.ledger.leases.get(lease_id)
-
     def spider_error(self, failure: Failure) -> None:
         """A callback or an errback raised."""
         self._control.book.failed_in_spider(letters.place_of(failure))
-        lease = self._current()
+        lease = self._control.lease_at_work()
         if lease is not None and lease.error is None:
             lease.error = failure
 
@@ -213,7 +206,7 @@ class Graves:
     def _bury_item(self, item: Any, reason: str, error: BaseException | None) -> None:
         if not self._control.is_open:
             return
-        lease = self._current()
+        lease = self._control.lease_at_work()
         letter = self.letters.of_item(item, reason=reason, error=error, lease=lease)
         self.count_dead(reason, letter)
         if lease is None:

@@ -59,8 +59,7 @@ class Intake:
             mark: By which a shared store knows it, where that is not its fingerprint.
         """
         control = self._control
-        lease_id = current_lease()
-        parent = None if lease_id is None else control.ledger.leases.get(lease_id)
+        parent = control.lease_at_work()
         if isinstance(request.errback, ErrbackRecorder):
             request.errback = request.errback.inner
         if parent is not None:
@@ -78,7 +77,7 @@ class Intake:
         entry = self._entry(request)
         if control.shared is not None:
             entry.fingerprint = self._mark
-            entry.parent = lease_id
+            entry.parent = current_lease()
         if parent is None:
             control.book.seeds += 1
             if (seed := request.meta.get(names.ENTRY)) is not None:

@@ -15,7 +15,6 @@ from scrapy import signals
 
 from . import names
 from .codec import Unreadable
-from .lineage import current_lease
 from .policy.bottleneck import Cause
 from .policy.governor import DomainGovernor
 from .policy.proxies import Charge, LimitBy, News, ProxyPool, Ride, Wait
@@ -203,14 +202,12 @@ class Proxies:
 
         Else the pages could hold all places of the pool and wait for ever.
         """
-        leases = self._control.ledger.leases
-        lease_id = current_lease()
-        waits = None if lease_id is None else leases.get(lease_id)
+        waits = self._control.lease_at_work()
         if waits is None or not waits.flying or waits.domain is not domain:
             return None
         held = [
             lease.ride
-            for lease in leases.values()
+            for lease in self._control.ledger.leases.values()
             if lease.domain is domain and lease.ride is not None and not lease.ride.left
         ]
         usable = [ride for ride in held if ride.member.health is Health.HEALTHY]

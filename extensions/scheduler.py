@@ -246,7 +246,7 @@ class Scheduler(BaseScheduler):
         control.writer = await open_writer(control)
         control.post = await open_post(control, self._revive, folder=self._folder)
         self._flusher.open()
-        contain(control.engine)
+        contain(control)
         if opened.shared is not None:
             opened.shared.carries(
                 items=control.writer is not None, letters=control.post is not None

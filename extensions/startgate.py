@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy.exceptions import CloseSpider
 
 from . import compat, names
-from .containment import contained
+from .containment import contained, task_at_work
 from .control import Control
 
 if TYPE_CHECKING:
@@ -55,13 +55,16 @@ class StartGate:
     async def _draw(self, start: AsyncIterator[Any]) -> Any:
         control = self._control
         control.awaits_seed = True
+        task = task_at_work()
         try:
             return await anext(start)
         except (StopAsyncIteration, CloseSpider):
             raise
         except BaseException as error:  # noqa: BLE001 - told as what it is
-            told = contained(error)
-            if isinstance(told, Exception):
+            told = contained(error, task)
+            if isinstance(told, CloseSpider):
+                control.close_spider(told.reason, f"{error!r} was raised by start()")
+            elif isinstance(told, Exception):
                 control.source_failed = True  # the crawl must not end as complete
             raise told  # noqa: B904 - it names its cause
         finally:

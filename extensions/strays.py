@@ -13,7 +13,6 @@ from scrapy.exceptions import IgnoreRequest
 
 from . import names
 from .intake import seconds
-from .lineage import current_lease
 from .policy.domains import domain_key
 
 if TYPE_CHECKING:
@@ -111,8 +110,7 @@ class Strays:
 
         A page waits for robots.txt inside the downloader: at a limit of one neither would ever go.
         """
-        lease_id = current_lease()
-        lease = None if lease_id is None else self._control.ledger.leases.get(lease_id)
+        lease = self._control.lease_at_work()
         return int(lease is not None and lease.flying and lease.domain is domain)
 
     async def _aside(self, request: Request, seconds: float) -> None:
