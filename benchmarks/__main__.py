@@ -8,13 +8,15 @@ from __future__ import annotations
 import argparse
 from importlib.metadata import version
 
+from .display import display
 from .governor import governor
 from .peers import peers
+from .polls import polls
 from .proxies import choosing, rotating
 from .scenarios import SCENARIOS as OF_CRAWLS
 from .scenarios import Table
 from .shared import memory, shared, workers
-from .sight import polls, sight
+from .sight import seen, seen_instructions, sight
 from .sinks import outage, sinks
 
 SCENARIOS = {
@@ -27,7 +29,10 @@ SCENARIOS = {
     "workers": workers,
     "redis_memory": memory,
     "sight": sight,
+    "seen": seen,
+    "seen_instructions": seen_instructions,
     "polls": polls,
+    "display": display,
 }
 IF_NAMED = {"peers": peers, "rotating": rotating}
 

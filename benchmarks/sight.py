@@ -1,294 +1,242 @@
-"""What it costs to be seen: a crawl with everything on beside one with everything off; polls of a large crawl.
+"""What it costs to be seen: a crawl with everything on beside one with everything off.
 
-On means: the live display on a terminal, the status page polled each second as its page does, metrics scraped each 5 s.
+On means: the live display on a terminal of 120x40, the status page polled each second as a browser does it, metrics
+scraped each 5 s. A busy machine's pages a second differ by more than what is looked for, so there are three ways to know:
+
+- `sight`: at full speed, in turns: the pages a second themselves, with all their scatter;
+- `seen`: at a steady pace, in turns: processor time beside that of a crawl that nobody sees, as a part of a core. That
+  is the part of its pages a second that a crawl at full speed loses;
+- `seen_instructions`: in CPU instructions, which no other program changes: what a second of being seen costs, in pages.
 """
 
 from __future__ import annotations
 
-import asyncio
-import os
-import pty
-import re
 import statistics
 import subprocess
 import tempfile
-import threading
 import time
-import tty
-import urllib.request
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from extensions.book import Book
-from extensions.metrics import CrawlMetrics
-from extensions.policy.bottleneck import Cause
-from extensions.sampler import Sampler
-from extensions.snapshot import DomainNow
-from extensions.statuspage import StatusPage
-from tests.sites import Site
-from tests.test_sampler import PlainView
+from tests.sites import Host, Site
 
 from .clients import ENDED, Client
+from .instructions import STEADY, VALGRIND, Line, Parts, count_in, parts, under_count
 from .scenarios import BOTH, Table
+from .watching import Terminal, Viewer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
-PAGES = 6000
-DOMAINS = 20_000
-OFF = Client("off", sluice=True, settings={**BOTH, "SLUICE_PROGRESS": False})
-ON = Client("on", sluice=True, settings={**BOTH, "SLUICE_STATUS_PORT": 0})
+    from tests.sites import Received
+
+HOSTS = 12
+SETTLES_S = 3.0
+WINDOW_S = 10.0
+FULL_SPEED_PAGES = 25_000
+PACE_PER_S = 24
+"""Pages a second of a steady crawl. It is many times what sites allow, and leaves most of a core idle."""
+NONE_OF_IT = {**BOTH, "SLUICE_PROGRESS": False}
+ALL_OF_IT = {**BOTH, "SLUICE_STATUS_PORT": 0}
+SHOWN = {"off": NONE_OF_IT, "on": ALL_OF_IT}
 
 
-class Cost(NamedTuple):
-    """One run.
+class Window(NamedTuple):
+    """Some seconds out of the middle of a crawl: neither its start nor its end.
 
     Attributes:
-        per_s: Pages a second, from the first to the last.
-        cpu_us: Processor time of the crawl's process a page, from the first page to its end: start-up is left out.
-        polls: Answers that the page's poller got.
+        per_s: Pages a second.
+        cpu_share: Processor time of the crawl's process, in parts of a core.
+        cpu_us: The same, in microseconds a page.
     """
 
     per_s: float
+    cpu_share: float
     cpu_us: float
-    polls: int
 
 
 def sight(rounds: int) -> Table:
-    """Everything on against everything off, in turns; the order changes with each round."""
-    runs: dict[str, list[Cost]] = {"off": [], "on": []}
+    """At full speed: the pages a second."""
     with Site() as site:
-        seeds = site.urls(PAGES)
-        for number in range(rounds):
-            for client in (OFF, ON) if number % 2 == 0 else (ON, OFF):
-                runs[client.name].append(_crawl(client, site, seeds))
-    speed = [on.per_s / off.per_s for on, off in zip(runs["on"], runs["off"], strict=True)]
-    cpu = [on.cpu_us / off.cpu_us for on, off in zip(runs["on"], runs["off"], strict=True)]
-    ratios = {"off": ("1", "1"), "on": (_ratio(speed), _ratio(cpu))}
+        runs = _in_turns(site, site.urls(FULL_SPEED_PAGES), rounds)
     rows = [
         (
             name,
-            f"{statistics.median(run.per_s for run in costs):.0f}",
-            ratios[name][0],
-            f"{statistics.median(run.cpu_us for run in costs):.0f}",
-            ratios[name][1],
-            f"{statistics.median(run.polls for run in costs):.0f}",
+            f"{statistics.median(run.per_s for run in seen):.0f}",
+            _ratios([run.per_s for run in seen], [run.per_s for run in runs["off"]]),
+            f"{statistics.median(run.cpu_us for run in seen):.0f}",
+            _ratios([run.cpu_us for run in seen], [run.cpu_us for run in runs["off"]]),
         )
-        for name, costs in runs.items()
+        for name, seen in runs.items()
     ]
-    columns = ("all that shows", "pages/s", "x off", "CPU us/page", "x off", "polls")
-    return Table(f"Seeing a crawl: {PAGES:,} pages of 1 kB, 32 concurrent", columns, rows)
+    columns = ("all that shows", "pages/s", "x off", "CPU us/page", "x off")
+    return Table("Seeing a crawl at full speed: pages of 1 kB, 32 concurrent", columns, rows)
 
 
-def _ratio(values: list[float]) -> str:
-    return f"{statistics.median(values):.3f} ({min(values):.3f} to {max(values):.3f})"
+def seen(rounds: int) -> Table:
+    """At a steady pace: the part of a core that it takes to be seen."""
+    with Site(*[Host() for _ in range(HOSTS)]) as site:
+        runs = _in_turns(site, _seeds(site, 2000), 2 * rounds, _steady(PACE_PER_S))
+    rows = [
+        (
+            name,
+            f"{statistics.median(run.per_s for run in each):.1f}",
+            _percents([run.cpu_share for run in each]),
+        )
+        for name, each in runs.items()
+    ]
+    pairs = zip(runs["on"], runs["off"], strict=True)
+    rows.append(
+        ("the difference", "", _percents([on.cpu_share - off.cpu_share for on, off in pairs]))
+    )
+    columns = ("all that shows", "pages/s", "of a core: median (lowest to highest)")
+    title = f"Seeing a crawl at a steady pace: {2 * rounds} pairs of {WINDOW_S:.0f} s"
+    return Table(title, columns, rows)
 
 
-class Terminal(threading.Thread):
-    """Reads what a program writes on a terminal, and finds the address of its status page."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self._master, self.slave = pty.openpty()
-        tty.setraw(self.slave)
-        self.url: str | None = None
-
-    def run(self) -> None:
-        seen = b""
-        with suppress(OSError):  # the other end is closed
-            while part := os.read(self._master, 65536):
-                if self.url is None:
-                    seen = (seen + part)[-100_000:]
-                    found = re.search(rb"Status page: (http://\S+)", seen)
-                    self.url = found[1].decode() if found else None
-
-    def close(self) -> None:
-        os.close(self.slave)
-        self.join(10)
-        os.close(self._master)
-
-
-class Viewer(threading.Thread):
-    """A page that polls each second, and a Prometheus that scrapes each 5 s."""
-
-    def __init__(self, terminal: Terminal) -> None:
-        super().__init__(daemon=True)
-        self._terminal = terminal
-        self._ended = threading.Event()
-        self.polls = 0
-
-    def run(self) -> None:
-        first = rows = -1
-        while not self._ended.wait(1.0):
-            if (url := self._terminal.url) is None:
-                continue
-            with suppress(OSError, ValueError):
-                _get(url + "status.json?span=3600")
-                since = f"&since={rows}" if rows >= 0 else ""
-                body, _ = _get(url + "domains.json?sort=left_s&dir=desc&limit=15" + since)
-                found = re.search(rb'"seq":(\d+)', body)
-                rows = int(found[1]) if found else -1
-                body, headers = _get(url + f"history.f32?since={max(first, 0)}")
-                width = len(str(headers["X-Series"]).split(","))
-                first = int(str(headers["X-First"])) + len(body) // 4 // width
-                if self.polls % 5 == 0:
-                    _get(url + "metrics")
-                self.polls += 1
-
-    def stop(self) -> None:
-        self._ended.set()
-        self.join(10)
+def seen_instructions(_: int) -> Table:
+    """In CPU instructions, of which each page and each second has its part."""
+    if VALGRIND is None:
+        return Table("Seeing a crawl, in CPU instructions: needs valgrind", ("not measured",), [])
+    with Site(*[Host() for _ in range(HOSTS)]) as site:
+        found = {name: _parts(site, name) for name in SHOWN}
+    page = found["off"].a_page
+    rows = [
+        (
+            name,
+            f"{of.a_page / 1e6:.3f}",
+            f"{of.a_page / page:.3f}",
+            f"{of.a_second / 1e6:.2f}",
+            f"{of.a_second / page:.1f}",
+        )
+        for name, of in found.items()
+    ]  # fmt: skip
+    a_second, a_page = (on - off for on, off in zip(found["on"][1:], found["off"][1:], strict=True))
+    rows.append(
+        (
+            "the difference",
+            f"{a_page / 1e6:.3f}",
+            "",
+            f"{a_second / 1e6:.2f}",
+            f"{a_second / page:.1f}",
+        )
+    )
+    columns = ("all that shows", "million a page", "x off", "million a second", "in pages")
+    return Table("Seeing a crawl, in CPU instructions", columns, rows)
 
 
-def _get(url: str) -> tuple[bytes, dict[str, str]]:
-    with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - our own, on loopback
-        return answer.read(), dict(answer.headers)
+# -- runs ----------------------------------------------------------------------------------------------
 
 
-def _crawl(client: Client, site: Site, seeds: list[str]) -> Cost:
+def _seeds(site: Site, count: int) -> list[str]:
+    return [site.url(f"/page/{n}", n % HOSTS) for n in range(count)]
+
+
+def _steady(per_s: float) -> dict[str, object]:
+    return {"DOWNLOAD_DELAY": HOSTS / per_s, "RANDOMIZE_DOWNLOAD_DELAY": False}
+
+
+def _in_turns(
+    site: Site, seeds: list[str], rounds: int, settings: dict[str, object] | None = None
+) -> dict[str, list[Window]]:
+    """Off and on, then on and off, and so forth."""
+    runs: dict[str, list[Window]] = {name: [] for name in SHOWN}
+    for number in range(rounds):
+        for name in SHOWN if number % 2 == 0 else reversed(SHOWN):
+            runs[name].append(_window(name, site, seeds, settings or {}))
+    return runs
+
+
+def _window(name: str, site: Site, seeds: list[str], settings: dict[str, object]) -> Window:
+    """Watch a crawl for a while, and end it."""
+    client = Client(name, sluice=True, settings={**SHOWN[name], **settings})
+    with _crawl(client, site, seeds) as process:
+        _wait_for_a_page(process, site)
+        time.sleep(SETTLES_S)
+        began_at, used_s = time.time(), _used_s(process.pid)
+        time.sleep(WINDOW_S)
+        used_s = _used_s(process.pid) - used_s
+        ended_at = time.time()
+        process.kill()
+        process.wait()
+    pages = sum(began_at <= received.at < ended_at for received in _pages(site))
+    took_s = ended_at - began_at
+    return Window(pages / took_s, used_s / took_s, 1e6 * used_s / pages)
+
+
+def _parts(site: Site, name: str) -> Parts:
+    slow, fast, more = (
+        _counted(site, name, pages, per_s) for pages, per_s in ((300, 7.5), (300, 24), (800, 20))
+    )
+    return parts(slow, fast, more)
+
+
+def _counted(site: Site, name: str, count: int, per_s: float) -> Line:
+    client = Client(name, sluice=True, settings={**SHOWN[name], **_steady(per_s)})
+    with tempfile.TemporaryDirectory(prefix="sluice-bench-") as folder:
+        file = Path(folder) / "count"
+        with _crawl(client, site, _seeds(site, count), count_into=file) as process:
+            code = process.wait()
+        if code > 0 and code not in ENDED:
+            raise RuntimeError(f"the crawl with all {name} ended with {code}")
+        times = [received.at for received in _pages(site)]
+        return Line(len(times), max(times) - min(times), count_in(file))
+
+
+@contextmanager
+def _crawl(
+    client: Client, site: Site, seeds: list[str], *, count_into: Path | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A crawl on a terminal, looked at if it shows a page."""
     site.forget()
-    with tempfile.TemporaryDirectory(prefix="sluice-bench-") as name:
-        folder = Path(name)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sluice-bench-")))
         (folder / "seeds.txt").write_text("\n".join(seeds), encoding="utf-8")
         terminal = Terminal()
-        viewer = Viewer(terminal)
-        environment = {**client.environment(), "TERM": "xterm-256color"}
+        stack.callback(terminal.close)
+        environment = {**client.environment(), **STEADY, "TERM": "xterm-256color"}
         environment.pop("CI", None)
+        command = client.command(folder, seeds=folder / "seeds.txt", url=None)
         process = subprocess.Popen(
-            client.command(folder, seeds=folder / "seeds.txt", url=None),
+            command if count_into is None else under_count(command, count_into),
             cwd=folder,
             env=environment,
             stdout=terminal.slave,
             stderr=terminal.slave,
         )
+        stack.callback(process.kill)
+        viewer = Viewer(terminal)
+        stack.callback(viewer.stop)
         terminal.start()
-        if client is ON:
-            viewer.start()
-        before_s = _spent_until_first_page(process.pid, site)
-        _, status, usage = os.wait4(process.pid, 0)
-        if client is ON:
-            viewer.stop()
-        terminal.close()
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode > 0 and process.returncode not in ENDED:
-        raise RuntimeError(f"the crawl with all {client.name} ended with {process.returncode}")
-    times = [received.at for received in site.log(0) if received.target != "/robots.txt"]
-    per_s = (len(times) - 1) / (max(times) - min(times))
-    cpu_s = usage.ru_utime + usage.ru_stime - before_s
-    return Cost(per_s, cpu_s * 1e6 / len(times), viewer.polls)
+        viewer.start()  # of a crawl without a page it sees nothing
+        yield process
 
 
-def _spent_until_first_page(pid: int, site: Site) -> float:
-    """Wait for the first page; the processor time that a process had used until then."""
-    spent_s, stat = 0.0, Path(f"/proc/{pid}/stat")
-    ticks_s = os.sysconf("SC_CLK_TCK")
-    while not any(received.target != "/robots.txt" for received in site.log(0)):
-        fields = stat.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
-        if fields[0] == "Z":
-            break
-        spent_s = (int(fields[11]) + int(fields[12])) / ticks_s
-        time.sleep(0.02)
-    return spent_s
+def _pages(site: Site) -> Iterator[Received]:
+    for host in range(len(site.hosts)):
+        yield from (received for received in site.log(host) if received.target != "/robots.txt")
 
 
-def polls(rounds: int) -> Table:
-    """How long answers take, and hold the event loop, with 20,000 domains and a million pending."""
-    sampler = _large()
-    took = asyncio.run(_ask(sampler, max(20, rounds * 10)))
-    rows = [(name, *(f"{value:.1f}" for value in values)) for name, values in took.items()]
-    columns = ("answer", "median ms", "slowest ms", "loop held, slowest ms", "kB")
-    return Table(f"Answers at {DOMAINS:,} domains and a million pending", columns, rows)
+def _wait_for_a_page(process: subprocess.Popen[bytes], site: Site) -> None:
+    while not any(True for _ in _pages(site)):
+        if process.poll() is not None:
+            raise RuntimeError(f"the crawl ended with {process.returncode} before its first page")
+        time.sleep(0.1)
 
 
-def _large() -> Sampler:
-    book = Book()
-    working = {}
-    for number in range(DOMAINS):
-        name = f"host-{number}.example"
-        cause = Cause.HOLD if number % 9 == 0 else Cause.PACE
-        working[name] = DomainNow(cause=cause, pending=50, pace=1.0, wait_s=number % 40)
-        book.taken(name, 60)
-        for page in range(3):
-            book.parsed(name, now=float(page), now_at=time.time())
-    view = PlainView(working, pending_in_memory=4000, pending_on_disk=996_000, max_in_flight=64)
-    sampler = Sampler(view=view, book=book, spider="site", job="large")
-    for _ in range(2 * DOMAINS // 250 + 2):
-        sampler.tick()
-    return sampler
+def _used_s(pid: int) -> float:
+    """Processor time of another process and its threads, to the nanosecond: Linux's clock of a process."""
+    return time.clock_gettime((~pid << 3) | 2)
 
 
-async def _ask(sampler: Sampler, times: int) -> dict[str, tuple[float, ...]]:
-    page = StatusPage(sampler=sampler, metrics=CrawlMetrics(sampler=sampler).scrape)
-    url = await page.start()
-    if url is None:
-        raise RuntimeError("no port")
-    seq = sampler.snapshot.seq if sampler.snapshot else 0
-
-    def delta() -> str:
-        return f"domains.json?limit=100&since={seq}"
-
-    asked: dict[str, Callable[[], str]] = {
-        "status.json": lambda: "status.json",
-        "domains.json, 100 rows": lambda: "domains.json?limit=100",
-        "domains.json, what changed": delta,
-        "domains.json, a search": lambda: "domains.json?limit=100&find=99",
-        "metrics": lambda: "metrics",
-    }
-    found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in asked}
-    loop = asyncio.get_running_loop()
-    for _ in range(times):
-        for name, path in asked.items():
-            lag = asyncio.ensure_future(_lag())
-            began = time.perf_counter()
-            body, _headers = await loop.run_in_executor(None, _get, url + path())
-            took_s = time.perf_counter() - began
-            lag.cancel()
-            with suppress(asyncio.CancelledError):
-                await lag
-            held_s = _LAGS.pop() if _LAGS else 0.0
-            found[name].append((took_s * 1e3, held_s * 1e3, len(body) / 1e3))
-        seq = sampler.snapshot.seq if sampler.snapshot else 0
-        _move(sampler)
-    await page.stop()
-    samples_ms = [_tick_ms(sampler) for _ in range(20)]
-    table: dict[str, tuple[float, ...]] = {
-        name: (
-            statistics.median(took for took, _, _ in each),
-            max(took for took, _, _ in each),
-            max(held for _, held, _ in each),
-            statistics.median(size for _, _, size in each),
-        )
-        for name, each in found.items()
-    }
-    worst_ms = max(samples_ms)
-    return table | {"(a sample)": (statistics.median(samples_ms), worst_ms, worst_ms, 0.0)}
+# -- figures -------------------------------------------------------------------------------------------
 
 
-def _tick_ms(sampler: Sampler) -> float:
-    began = time.thread_time()
-    sampler.tick()
-    return (time.thread_time() - began) * 1e3
+def _ratios(values: list[float], to: list[float]) -> str:
+    found = [value / other for value, other in zip(values, to, strict=True)]
+    return f"{statistics.median(found):.3f} ({min(found):.3f} to {max(found):.3f})"
 
 
-def _move(sampler: Sampler) -> None:
-    """A second passes: some domains got pages, and one in twenty of those on top changed."""
-    for row in list(sampler.book.rows.values())[:DOMAINS:20]:
-        sampler.book.parsed(row.name, now=time.monotonic(), now_at=time.time())
-    sampler.tick()
-
-
-_LAGS: list[float] = []
-
-
-async def _lag() -> None:
-    """Note the longest time for which the loop's thread worked on one thing: what the machine does else is not counted."""
-    _LAGS.clear()
-    worst, last = 0.0, time.thread_time()
-    try:
-        while True:
-            await asyncio.sleep(0)
-            now = time.thread_time()
-            worst, last = max(worst, now - last), now
-    finally:
-        _LAGS.append(worst)
+def _percents(shares: list[float]) -> str:
+    return f"{statistics.median(shares):.2%} ({min(shares):.2%} to {max(shares):.2%})"

@@ -14,6 +14,7 @@ from . import names
 
 if TYPE_CHECKING:
     from .control import Control
+    from .deadletterpost import DeadLetterPost
     from .domains import Domain
 
 
@@ -81,12 +82,21 @@ class PageActions:
 
     async def replay(self, domain: str) -> str:
         """Crawl the dead letters of *domain* again."""
+        self._check_known(domain)
+        count = await self._post().request(domain=domain)
+        return self._said(domain, f"{count} dead letters asked for again on the status page")
+
+    async def replay_one(self, id_: int) -> str:
+        """Crawl one dead letter again."""
+        if not await self._post().request(ids=(id_,)):
+            raise ValueError("it is gone, is being fetched again already, or is an item")
+        return self._said(None, f"dead letter {id_} asked for again on the status page")
+
+    def _post(self) -> DeadLetterPost:
         post = self._control.post
         if post is None:
             raise ValueError("no dead letters are kept: SLUICE_DEAD_LETTERS is empty")
-        self._check_known(domain)
-        count = await post.request(domain=domain)
-        return self._said(domain, f"{count} dead letters asked for again on the status page")
+        return post
 
 
 class Actions(Protocol):
@@ -113,6 +123,9 @@ class Actions(Protocol):
     async def replay(self, domain: str) -> str:
         """Crawl the dead letters of *domain* again."""
 
+    async def replay_one(self, id_: int) -> str:
+        """Crawl one dead letter again."""
+
 
 async def carry_out(actions: Actions, name: str, values: dict[str, Any]) -> str:
     """Do what was asked for by *name*.
@@ -136,6 +149,8 @@ async def carry_out(actions: Actions, name: str, values: dict[str, Any]) -> str:
             return actions.set_ceiling(str(values["domain"]), int(values["ceiling"]))
         case "domain/replay":
             return await actions.replay(str(values["domain"]))
+        case "letter/replay":
+            return await actions.replay_one(int(values["id"]))
     raise UnknownAction(name)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .domainrow import DomainRow
 from .policy.outcome import Outcome
 from .policy.outcomes import Outcomes, Words
+from .policy.paceline import PaceLine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 MAX_ROWS = 50_000
 """Domains kept one by one. Over it those that are done and lost nothing are counted together."""
 MAX_TRACED = 10_000
-"""Domains whose last outcomes are kept one by one: 6 MB. Over it, those that are done lose theirs."""
+"""Domains whose last outcomes and line of pace are kept: 10 MB. Over it, those that are done lose theirs."""
 MAX_REASONS = 200
 OTHER = "other"
 
@@ -181,7 +182,7 @@ class Book:
         row.took(latency_s)
         self.latency_sum_s += latency_s
         self.latency_buckets[bisect_left(LATENCY_BOUNDS_S, latency_s)] += 1
-        kept = row.outcomes if row.outcomes is not None else self._trace(row)
+        kept = row.outcomes if row.outcomes is not None else self._trace(row, now_at)
         if kept is not None:
             if self.counts_from_at is None:
                 self.counts_from_at = now_at
@@ -234,19 +235,19 @@ class Book:
             kept.domains.add(domain)
         return True
 
-    def _trace(self, row: DomainRow) -> Outcomes | None:
-        """A place for the outcomes of *row*, while there is room."""
+    def _trace(self, row: DomainRow, now_at: float) -> Outcomes | None:
+        """A place for the outcomes of *row*, while there is room; its line begins."""
         if self._traced >= MAX_TRACED:
             if self.domains % 1000:
                 return None  # to look for room costs a look at every row
             for other in self.rows.values():
                 if other.state == "done":
-                    other.outcomes = None
+                    other.outcomes = other.line = None
             self._traced = sum(other.outcomes is not None for other in self.rows.values())
             if self._traced >= MAX_TRACED:
                 return None
         self._traced += 1
-        row.outcomes = Outcomes()
+        row.outcomes, row.line = Outcomes(), PaceLine(now_at, row.got)
         return row.outcomes
 
     def _fold(self) -> None:

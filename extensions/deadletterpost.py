@@ -15,6 +15,7 @@ import json
 import logging
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .stores.base import StoreError
@@ -120,13 +121,26 @@ class DeadLetterPost:
         """Is more requested than was brought back so far? Then the crawl is not at its end."""
         return self._more
 
-    async def request(self, *, domain: str) -> int:
-        """Have this spider's letters of *domain* brought back; how many.
+    async def letters(self, *, domain: str, limit: int) -> list[Row]:
+        """This spider's letters of *domain*, the newest first.
+
+        Raises:
+            DeadLetterError: the place cannot be used.
+        """
+
+        def read() -> list[Row]:
+            rows = self._place.rows(LetterFilter(spider=self._spider, domain=domain))
+            return list(islice((row for row in rows if row.domain == domain), limit))
+
+        return await self._worker.call(read)
+
+    async def request(self, *, domain: str | None = None, ids: tuple[int, ...] = ()) -> int:
+        """Have this spider's letters of *domain*, or those with *ids*, brought back; how many.
 
         Raises:
             DeadLetterError: it cannot be used.
         """
-        where = LetterFilter(spider=self._spider, domain=domain)
+        where = LetterFilter(spider=self._spider, domain=domain, ids=ids)
         requested = await self._worker.call(self._place.request_replay, where)
         self._news.set()
         return sum(requested.groups.values())

@@ -14,6 +14,7 @@ from .policy.outcome import Outcome
 
 if TYPE_CHECKING:
     from .policy.outcomes import Outcomes
+    from .policy.paceline import PaceLine
 
 LATENCIES = 15
 
@@ -23,7 +24,7 @@ class DomainRow:
 
     __slots__ = (
         "answers", "asked", "cause", "dead", "delayed", "goodput", "got", "growing",
-        "hold_since_at", "hold_told", "in_flight", "last_at", "latencies", "left_s", "limit", "name", "next_at",
+        "hold_since_at", "hold_told", "in_flight", "last_at", "latencies", "left_s", "limit", "line", "name", "next_at",
         "note", "outcomes", "pace", "pending", "refused", "seen_pass", "skipped", "state", "why",
     )  # fmt: skip
 
@@ -43,6 +44,7 @@ class DomainRow:
         self.why = ""
         self.note = ""  # what the host said with its last refusal, or how it failed
         self.outcomes: Outcomes | None = None
+        self.line: PaceLine | None = None
         self.growing = False
         self.hold_since_at: float | None = None
         self.hold_told = False  # in the log

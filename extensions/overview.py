@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .domainrow import DomainRow
     from .snapshot import Snapshot
     from .statuspage import StatusPage
+    from .stores.deadletter_rows import Row
 
 logger = logging.getLogger("sluice.report")
 progress_log = logging.getLogger("sluice.progress")
@@ -207,6 +208,7 @@ class Overview:
             token=self._config.status_token,
             actions=PageActions(self._control),
             where=self._where if self._folder is not None else None,
+            letters=self._letters if self._config.dead_letters is not None else None,
             metrics=CrawlMetrics(sampler=sampler).scrape,
             text=lambda: text_report(self._report()),
         )
@@ -226,6 +228,11 @@ class Overview:
         if folder is None:
             return "unknown: this crawl has no JOBDIR"
         return await run_in_thread(whereabouts.answer, folder, url, self._config.dead_letters)
+
+    async def _letters(self, domain: str, limit: int) -> list[Row]:
+        """The newest dead letters of *domain*."""
+        post = self._control.post
+        return [] if post is None else await post.letters(domain=domain, limit=limit)
 
     # -- while it runs -----------------------------------------------------------------------------
 

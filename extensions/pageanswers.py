@@ -15,18 +15,22 @@ from aiohttp import web
 from .actions import UnknownAction, carry_out
 from .domainrows import DomainRows
 from .pagefiles import SCRIPTS, chart_library, page_html, static
-from .statusdata import detail_json, status_json
+from .statusdata import detail_json, letters_json, status_json
+from .stores.deadletter_db import DeadLetterError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from .actions import Actions
     from .sampler import Sampler
+    from .stores.deadletter_rows import Row
 
 logger = logging.getLogger("sluice.statuspage")
 
 MAX_DIGITS = 15
 LAST_HOUR_S = 3600
+MAX_LETTERS = 50
+"""Of a domain, one by one."""
 SPANS_S = (600, LAST_HOUR_S, 6 * LAST_HOUR_S, 48 * LAST_HOUR_S)
 """What the ribbon can show."""
 
@@ -39,6 +43,7 @@ class Answers:
         actions: What can be done; None: nothing.
         may_act: Whether a request carries the token.
         where: Says where a URL is, for "Where is this URL?"; None: not known.
+        letters: Finds so many of a domain's newest dead letters; None: not kept.
         metrics: Makes the answer to `/metrics`: its content type and its body.
         text: Makes the answer to `/status.txt`.
     """
@@ -50,12 +55,13 @@ class Answers:
         actions: Actions | None,
         may_act: Callable[[web.Request], bool],
         where: Callable[[str], Awaitable[str]] | None,
+        letters: Callable[[str, int], Awaitable[list[Row]]] | None,
         metrics: Callable[[], tuple[str, bytes]] | None,
         text: Callable[[], str] | None,
     ) -> None:
         self._sampler = sampler
         self._actions, self._may_act = actions, may_act
-        self._where, self._metrics, self._text = where, metrics, text
+        self._where, self._letters, self._metrics, self._text = where, letters, metrics, text
         self._rows = DomainRows(sampler)
         self._status: dict[int, tuple[tuple[int, int], bytes]] = {}  # by the ribbon's length
         library = chart_library()
@@ -71,6 +77,7 @@ class Answers:
             web.get("/status.txt", self.status_txt),
             web.get("/domains.json", self.domains_json),
             web.get("/domain.json", self.domain_json),
+            web.get("/letters.json", self.letters_json),
             web.get("/history.f32", self.history),
             web.get("/where.json", self.where_json),
             web.get("/metrics", self.metrics_text),
@@ -137,6 +144,20 @@ class Answers:
             raise web.HTTPNotFound
         return web.Response(
             body=as_bytes(detail_json(self._sampler.book, row)), content_type="application/json"
+        )
+
+    async def letters_json(self, request: web.Request) -> web.Response:
+        """The newest dead letters of a domain, one by one."""
+        domain = request.query.get("domain", "")
+        if self._letters is None or not domain:
+            raise web.HTTPNotFound
+        try:
+            rows = await self._letters(domain, MAX_LETTERS)
+        except DeadLetterError as error:
+            return problem(503, str(error))
+        return web.Response(
+            body=as_bytes({"domain": domain, "letters": letters_json(rows)}),
+            content_type="application/json",
         )
 
     async def history(self, request: web.Request) -> web.Response:

@@ -110,6 +110,8 @@ class Rounds:
             state = "growing"
         row.state = state
         row.seen_pass = current.number
+        if row.line is not None:
+            row.line.mark(now_at, row.got, row.pace)
         if not math.isfinite(seen.wait_s):
             row.next_at = None
         elif seen.wait_s > 0 or row.next_at is None or row.next_at > now_at:
@@ -146,6 +148,8 @@ class Rounds:
             row = None if name in names else self._book.rows.get(name)
             if row is not None and row.state != "done" and row.seen_pass != current.number:
                 before, row.state = row.state, "done"
+                if row.line is not None:
+                    row.line.mark(now_at, row.got, row.pace)
                 row.pending = row.delayed = row.in_flight = 0
                 row.left_s, row.next_at, row.cause, row.why = 0.0, None, "none", ""
                 self._moved(row, before, now_at)

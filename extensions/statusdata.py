@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .policy.bottleneck import LEVELS, Code
 from .policy.sentences import NAMES
+from .stores.deadletter_rows import REPLAYABLE
 from .version import versions
 
 if TYPE_CHECKING:
@@ -20,12 +21,15 @@ if TYPE_CHECKING:
     from .book import Book
     from .domainrow import DomainRow
     from .policy.bottleneck import Span
+    from .policy.paceline import PaceLine
     from .sampler import Sampler
     from .snapshot import Snapshot
+    from .stores.deadletter_rows import Row
 
 MAX_ROWS = 200
 MAX_SPANS = 400
 MAX_REASONS = 30
+MAX_URL = 2000
 _STATE_ORDER = (
     "down", "parked", "waiting", "probing", "paused", "robots", "ready", "limit", "growing", "done",
 )  # fmt: skip
@@ -116,11 +120,12 @@ def domains_json(book: Book, states: Mapping[str, int], **asked: Any) -> dict[st
 
 
 def detail_json(book: Book, row: DomainRow) -> dict[str, Any]:
-    """One domain and how its last requests ended, the newest first."""
+    """One domain, its pace over time, and how its last requests ended, the newest first."""
     base_at = book.counts_from_at or 0.0
     kept = row.outcomes.newest_first(book.words) if row.outcomes is not None else ()
     return {
         "domain": domain_json(row),
+        "line": _line_json(row.line),
         "outcomes": [
             {
                 "at": round(base_at + ended.after_s, 1),
@@ -132,6 +137,36 @@ def detail_json(book: Book, row: DomainRow) -> dict[str, Any]:
             for ended in kept
         ],
     }
+
+
+def _line_json(line: PaceLine | None) -> dict[str, Any] | None:
+    if line is None:
+        return None
+    stretches = line.stretches()
+    return {
+        "start_at": round(line.start_at, 1),
+        "step_s": line.step_s,
+        "pages_per_s": [float(f"{each.pages_per_s:.3g}") for each in stretches],
+        "pace": [None if each.pace is None else float(f"{each.pace:.3g}") for each in stretches],
+    }
+
+
+def letters_json(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Dead letters one by one."""
+    return [
+        {
+            "id": row.id,
+            "url": row.url[:MAX_URL],
+            "kind": row.kind,
+            "reason": row.reason,
+            "attempts": row.attempts,
+            "status": row.status,
+            "last_at": round(row.last_at, 1),
+            "state": row.state,
+            "replayable": row.kind in REPLAYABLE,
+        }
+        for row in rows
+    ]
 
 
 def spans_json(spans: Iterable[Span], *, since_at: float) -> list[dict[str, Any]]:

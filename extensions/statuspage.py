@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from .actions import Actions
     from .sampler import Sampler
+    from .stores.deadletter_rows import Row
 
 logger = logging.getLogger("sluice.statuspage")
 malformed = logging.getLogger("sluice.statuspage.malformed")
@@ -59,6 +60,7 @@ class StatusPage:
         token: What lets somebody act; None: nobody can.
         actions: What can be done; None: nothing.
         where: Says where a URL is, for "Where is this URL?"; None: not known.
+        letters: Finds so many of a domain's newest dead letters; None: not kept.
         metrics: Makes the answer to `/metrics`: its content type and its body.
         text: Makes the answer to `/status.txt`.
     """
@@ -72,6 +74,7 @@ class StatusPage:
         token: str | None = None,
         actions: Actions | None = None,
         where: Callable[[str], Awaitable[str]] | None = None,
+        letters: Callable[[str, int], Awaitable[list[Row]]] | None = None,
         metrics: Callable[[], tuple[str, bytes]] | None = None,
         text: Callable[[], str] | None = None,
     ) -> None:
@@ -80,7 +83,7 @@ class StatusPage:
         self.url: str | None = None
         self._token = token
         self._actions = actions if token else None
-        self._where, self._metrics, self._text = where, metrics, text
+        self._where, self._letters, self._metrics, self._text = where, letters, metrics, text
         self._runner: web.AppRunner | None = None
         self._listener: asyncio.Server | None = None
         self._silent: dict[object, asyncio.TimerHandle] = {}
@@ -94,6 +97,7 @@ class StatusPage:
             actions=self._actions,
             may_act=self._may_act,
             where=self._where,
+            letters=self._letters,
             metrics=self._metrics,
             text=self._text,
         )

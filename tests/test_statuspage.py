@@ -24,10 +24,16 @@ from extensions.sampler import Sampler
 from extensions.snapshot import DomainNow
 from extensions.statusdata import domains_json
 from extensions.statuspage import MAX_CONNECTIONS, StatusPage
+from extensions.stores.deadletter_filters import LetterFilter
+from extensions.stores.deadletters import DeadLetterError, DeadLetterFile
+from tests.letters import letter
 from tests.test_sampler import PlainView
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from extensions.stores.deadletters import Row
 
 TOKEN = "let-me-in"  # noqa: S105 - of a page that lives for one test
 HOSTILE = "http://a.example/<script>alert(1)</script>\x00\x1b[31m" + "x" * 100_000
@@ -38,6 +44,10 @@ class Done:
 
     def __init__(self) -> None:
         self.asked: list[tuple[Any, ...]] = []
+
+    async def replay_one(self, id_: int) -> str:
+        self.asked.append(("replay_one", id_))
+        return "asked for again"
 
     def __getattr__(self, name: str) -> Any:
         def act(*values: Any) -> str:
@@ -277,6 +287,69 @@ async def test_a_domain_tells_how_its_last_requests_ended() -> None:
         assert answer["outcomes"][-1]["what"] == "200"
         assert answer["domain"]["refused_share"] > 0
         assert (await session.get(url + "domain.json?name=b.example")).status == 404
+
+
+@deferred_f_from_coro_f
+async def test_a_domain_tells_its_pace_over_time() -> None:
+    """From the first answer on; a domain that nobody was asked of has none."""
+    made = sampler()
+    async with served(sampler=made) as (url, session):
+        before = await (await session.get(url + "domain.json?name=a.example")).json()
+        assert before["line"] is None
+        made.book.answered("a.example", Outcome.SUCCESS, latency_s=0.1, now_at=1e9)
+        line = made.book.rows["a.example"].line
+        assert line is not None
+        for second in range(21):
+            line.mark(1e9 + second, 3 * second, 4.5 if second > 10 else None)
+        after = (await (await session.get(url + "domain.json?name=a.example")).json())["line"]
+    assert after["start_at"] == 1e9
+    assert after["step_s"] == 2.0
+    assert after["pages_per_s"][-5:] == [3.0] * 5
+    assert (after["pace"][0], after["pace"][-1]) == (None, 4.5)
+
+
+@deferred_f_from_coro_f
+async def test_a_domains_dead_letters_are_told_one_by_one(tmp_path: Path) -> None:
+    """URL, reason and when, the newest first, as text; a place that fails is said, and one can be asked for again."""
+    failing, actions = False, Done()
+
+    async def letters(domain: str, limit: int) -> list[Row]:
+        if failing:
+            raise DeadLetterError("the disk is gone")
+        with DeadLetterFile(tmp_path / "dead.sqlite") as place:
+            return list(place.rows(LetterFilter(domain=domain), limit=limit))
+
+    with DeadLetterFile(tmp_path / "dead.sqlite") as place:
+        place.open_run(job="one", spider="pages", arguments={})
+        place.put_many(
+            [
+                letter(1, url=HOSTILE, domain="a.example", reason="timeout", last_at=10.0),
+                letter(2, url="http://a.example/2", domain="a.example", reason="404", last_at=20.0),
+                letter(3, url="http://b.example/3", domain="b.example"),
+            ]
+        )
+    async with served(letters=letters, token=TOKEN, actions=actions) as (url, session):
+        asked = url + "letters.json?domain=a.example"
+        body = await (await session.get(asked)).read()
+        found = json.loads(body)["letters"]
+        assert [(each["reason"], each["last_at"]) for each in found] == [
+            ("404", 20.0),
+            ("timeout", 10.0),
+        ]
+        assert found[0]["url"] == "http://a.example/2"
+        assert found[0]["replayable"]
+        assert found[1]["url"] == HOSTILE[:2000]
+        assert len(body) < 5000
+        right = {"Authorization": f"Bearer {TOKEN}"}
+        answer = await session.post(
+            url + "action/letter/replay", json={"id": found[0]["id"]}, headers=right
+        )
+        assert answer.status == 200
+        assert actions.asked == [("replay_one", found[0]["id"])]
+        failing = True
+        assert (await session.get(asked)).status == 503
+    async with served() as (url, session):
+        assert (await session.get(url + "letters.json?domain=a.example")).status == 404
 
 
 @deferred_f_from_coro_f

@@ -3,7 +3,7 @@
 (() => {
   const {F, make} = window.Sluice;
   const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  let drawn = [];
+  const boards = [];
   const two = n => String(n).padStart(2, '0');
   const hm = (at, seconds) => { const d = new Date(at * 1000); return `${two(d.getHours())}:${two(d.getMinutes())}${seconds ? ':' + two(d.getSeconds()) : ''}`; };
   const number = (value, series) => Number.isNaN(value) || value === null ? '–' : series.digits ? value.toFixed(series.digits) : F.count(value);
@@ -24,7 +24,7 @@
     const font = '11px system-ui,sans-serif';
     return {
       width: chart.box.clientWidth, height: chart.box.clientHeight, legend: {show: false}, padding: [8, 8, 0, 0],
-      cursor: {y: false, points: {size: 5}, drag: {x: true, y: false}, sync: {key: 'sluice'}},
+      cursor: {y: false, points: {size: 5}, drag: {x: true, y: false}, ...(chart.alone ? {} : {sync: {key: 'sluice'}})},
       scales: {x: {time: true}, y: {range: (u, low, high) => [0, Math.max(high || 0, chart.floor || 1, ...(chart.marks || []).map(m => m[0] || 0)) * 1.06]}},
       axes: [
         {stroke: ink2, font, size: 22, gap: 3, space: 64, grid: {show: false}, ticks: {show: false}, values: (u, t) => t.map(v => hm(v, u.data[0].length < 240))},
@@ -60,29 +60,37 @@
     chart.box.setAttribute('aria-label', known.length ? `${chart.title}: now ${known[known.length - 1].toFixed(1)}, lowest ${Math.min(...known).toFixed(1)}, highest ${Math.max(...known).toFixed(1)}` : `${chart.title}: not known`);
   };
 
-  /** Draw or update. charts: {id, title, wide, series: [{column, unit, digits}], marks, floor}; columns: name -> values; bands: [start, end]. */
-  function draw(root, charts, times, columns, bands) {
-    if (!window.uPlot) return false;
-    if (drawn.length !== charts.length) {
-      for (const d of drawn) d.plot.destroy();
-      drawn = charts.map(spec => {
-        const corner = make('span', 'now'), box = make('div', 'plot'); box.setAttribute('role', 'img');
-        root.append(make('figure', 'chart' + (spec.wide ? ' wide' : ''), make('figcaption', '', make('b', '', spec.title), corner), box));
-        const chart = {...spec, corner, box};
-        return {chart, plot: null};
+  const setSize = d => { if (d.plot && Math.abs(d.plot.width - d.chart.box.clientWidth) > 1 && d.chart.box.clientWidth) d.plot.setSize({width: d.chart.box.clientWidth, height: d.chart.box.clientHeight}); };
+  const redraw = d => { if (d.plot) { const data = d.plot.data; d.plot.destroy(); d.chart.box.replaceChildren(); d.plot = new window.uPlot(options(d.chart), data, d.chart.box); } };
+
+  /** A place for charts. draw: charts: {id, title, wide, alone, series: [{column, unit, digits}], marks, floor}; columns: name -> values; bands: [start, end]. */
+  function board(root) {
+    let drawn = [];
+    boards.push(() => drawn);
+    function clear() { for (const d of drawn) if (d.plot) d.plot.destroy(); drawn = []; root.replaceChildren(); }
+    function draw(charts, times, columns, bands) {
+      if (!window.uPlot) return false;
+      if (drawn.length !== charts.length || drawn.some((d, i) => d.chart.series.length !== charts[i].series.length)) {
+        clear();
+        drawn = charts.map(spec => {
+          const corner = make('span', 'now'), box = make('div', 'plot'); box.setAttribute('role', 'img');
+          root.append(make('figure', 'chart' + (spec.wide ? ' wide' : ''), make('figcaption', '', make('b', '', spec.title), corner), box));
+          return {chart: {...spec, corner, box}, plot: null};
+        });
+      }
+      drawn.forEach((d, i) => {
+        const data = [times, ...charts[i].series.map(s => columns[s.column])];
+        Object.assign(d.chart, {marks: charts[i].marks, bands});
+        if (d.plot) d.plot.setData(data); else d.plot = new window.uPlot(options(d.chart), data, d.chart.box);
+        if (d.plot.cursor.idx === null || d.plot.cursor.left < 0) say(d.chart, data);
+        describe(d.chart, data[1]);
       });
+      return true;
     }
-    drawn.forEach((d, i) => {
-      const data = [times, ...charts[i].series.map(s => columns[s.column])];
-      Object.assign(d.chart, {marks: charts[i].marks, bands});
-      if (d.plot) d.plot.setData(data); else d.plot = new window.uPlot(options(d.chart), data, d.chart.box);
-      if (d.plot.cursor.idx === null || d.plot.cursor.left < 0) say(d.chart, data);
-      describe(d.chart, data[1]);
-    });
-    return true;
+    return {draw, clear};
   }
-  function redraw() { for (const d of drawn) if (d.plot) { const data = d.plot.data; d.plot.destroy(); d.chart.box.replaceChildren(); d.plot = new window.uPlot(options(d.chart), data, d.chart.box); } }
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
-  new ResizeObserver(() => { for (const d of drawn) if (d.plot && Math.abs(d.plot.width - d.chart.box.clientWidth) > 1 && d.chart.box.clientWidth) d.plot.setSize({width: d.chart.box.clientWidth, height: d.chart.box.clientHeight}); }).observe(document.documentElement);
-  window.Sluice.charts = {draw};
+  const all = act => { for (const drawn of boards) drawn().forEach(act); };
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => all(redraw));
+  new ResizeObserver(() => all(setSize)).observe(document.documentElement);
+  window.Sluice.charts = {board};
 })();

@@ -20,16 +20,17 @@
     ask('Token', [make('p', '', 'Actions need the token that SLUICE_STATUS_TOKEN holds. It stays in this tab.'), input], [['Go on', 'main', go], ['Cancel', '']]);
     input.focus();
   }
-  async function act(action, values = {}) {
+  /** Have something done; `then`: what the dialog shows afterwards, else it closes. */
+  async function act(action, values = {}, then = null) {
     const token = sessionStorage.getItem(KEY);
-    if (!token) { needToken(() => act(action, values)); return; }
+    if (!token) { needToken(() => act(action, values, then)); return; }
     let answer = {};
     try {
       const response = await fetch('action/' + action, {method: 'POST', cache: 'no-store', headers: {'Authorization': 'Bearer ' + token, 'Content-Type': 'application/json'}, body: JSON.stringify(values)});
       answer = await response.json().catch(() => ({}));
-      if (response.status === 401) { sessionStorage.removeItem(KEY); needToken(() => act(action, values)); setText($('#dialog-error'), 'This is not the token.'); return; }
+      if (response.status === 401) { sessionStorage.removeItem(KEY); needToken(() => act(action, values, then)); setText($('#dialog-error'), 'This is not the token.'); return; }
       if (!response.ok) { ask('Not done', [make('p', '', F.printable(answer.error || `The crawl answered ${response.status}.`))], [['Close', '']]); return; }
-      dialog.close();
+      if (then) then(); else dialog.close();
     } catch { ask('Not done', [make('p', '', 'No answer from the crawl.')], [['Close', '']]); return; }
     window.Sluice.poll();
   }
@@ -37,22 +38,22 @@
     const kept = status.job_kept ? `${F.count(status.pending + status.delayed)} pending requests are kept; the same command with the same JOBDIR goes on from here.` : `No JOBDIR is set: ${F.count(status.pending + status.delayed)} pending requests are forgotten.`;
     ask('Stop the crawl?', [make('p', '', `${F.plural(status.in_flight, 'request')} in flight may still end. ${kept}`)], [['Stop', 'danger', () => act('stop')], ['Cancel', '']]);
   }
+  const may = () => Boolean(status && status.actions && !status.finish_reason);
   /** What can be done to the domain of *row*: fields for the dialog, and its buttons. */
   function forDomain(row) {
-    if (!status || !status.actions || status.finish_reason) return {fields: [], buttons: []};
+    if (!may()) return {fields: [], buttons: []};
     const ceiling = make('input', 'find'); ceiling.type = 'number'; ceiling.min = '1'; ceiling.max = '1000'; ceiling.value = String(row.limit || 1); ceiling.setAttribute('aria-label', 'At most so many requests at once');
     const name = row.domain, pause = row.state === 'paused' ? ['Resume', 'main', () => act('domain/resume', {domain: name})] : ['Pause', 'main', () => act('domain/pause', {domain: name})];
     const buttons = [pause, ['Set ceiling', '', () => act('domain/ceiling', {domain: name, ceiling: Number(ceiling.value)})]];
-    if (row.dead_letters) buttons.push(['Replay dead letters', '', () => act('domain/replay', {domain: name})]);
+    if (row.dead_letters) buttons.push(['Replay all dead letters', '', () => act('domain/replay', {domain: name})]);
     return {fields: [make('p', '', 'At most at once: ', ceiling)], buttons};
   }
   function show(s) {
     status = s;
-    const live = s.actions && !s.finish_reason;
-    $('#pause').hidden = $('#stop').hidden = !live;
+    $('#pause').hidden = $('#stop').hidden = !may();
     setText($('#pause'), s.paused_since_at ? 'Resume' : 'Pause');
     $('#pause').onclick = () => act(s.paused_since_at ? 'resume' : 'pause');
     $('#stop').onclick = stop;
   }
-  window.Sluice.control = {ask, forDomain, show};
+  window.Sluice.control = {act, ask, forDomain, may, show};
 })();

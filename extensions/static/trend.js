@@ -5,6 +5,7 @@
   const HOUR = 3600, SPANS = [[600, '10 min'], [HOUR, '1 h'], [6 * HOUR, '6 h'], [48 * HOUR, '48 h']];
   const report = document.getElementById('data');
   const empty = step => ({series: [], seq: 0, columns: {}, times: [], step});
+  const board = charts.board($('#charts'));
   const fine = empty(1), coarse = empty(60);
   let span = HOUR, changed = () => {};
   const tone = span => span.level === 'bad' ? 'bad' : span.level === 'warn' ? 'warn' : span.code === 'slots_full' ? 'slots' : 'track';
@@ -48,7 +49,7 @@
     if (!ready) return;
     ribbon(s);
     const lines = view(), bands = s.spans.filter(band => band.level !== 'ok').map(band => [band.start_at, band.end_at]), enough = lines.times.length > 1;
-    const drawn = enough && charts.draw($('#charts'), specs(s), lines.times, lines.columns, bands);
+    const drawn = enough && board.draw(specs(s), lines.times, lines.columns, bands);
     $('#charts').hidden = !enough; $('#coarse').hidden = enough;
     $('#nocharts').hidden = !!drawn || !enough;
   }

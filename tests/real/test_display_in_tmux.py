@@ -8,58 +8,15 @@ import shutil
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.conftest import ROOT
 from tests.needs import needs
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 pytestmark = needs("tmux", found=shutil.which("tmux"))
 LINES = 1500
-PROGRAM = f"""
-import asyncio, logging, sys, time
-sys.path.insert(0, {str(ROOT)!r})
-from scrapy.utils.log import configure_logging
-from scrapy.settings import Settings
-from extensions.book import Book
-from extensions.policy.bottleneck import Cause
-from extensions.display import Display
-from extensions.sampler import Sampler
-from extensions.snapshot import DomainNow
-from tests.test_sampler import PlainView
-
-async def main():
-    configure_logging(Settings({{"LOG_FORMAT": "%(message)s"}}))
-    book = Book()
-    names = [f"host-{{n}}.example" for n in range(30)]
-    for name in names:
-        book.taken(name)
-        for page in range(50):
-            book.parsed(name, now=page / 5, now_at=1e9)
-    view = PlainView({{n: DomainNow(cause=Cause.PACE, pending=90) for n in names}}, pending_in_memory=2700)
-    sampler = Sampler(view=view, book=book, spider="pages", job="tmux")
-    sampler.start()
-    display = Display(sampler=sampler)
-    display.start()
-    used = time.process_time()
-    for n in range({LINES}):
-        logging.getLogger("x").info("line %05d [scrapy.core] <GET http://a.example/%s>", n, "y" * 30)
-        await asyncio.sleep(0.0012)
-    used = time.process_time() - used
-    display.stop()
-    sampler.stop()
-    sys.stderr.write(f"used {{used:.3f}} s\\nTHE END\\n")
-    await asyncio.sleep(30)
-
-import extensions.screen as screen, extensions.sampler as sampling
-later = lambda delay, call: asyncio.get_running_loop().call_later(delay, call)
-screen.call_later = sampling.call_later = later
-asyncio.run(main())
-"""
+PER_S = 700
 
 
 def tmux(socket: str, *words: str) -> str:
@@ -70,10 +27,8 @@ def tmux(socket: str, *words: str) -> str:
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40), (200, 50), (56, 12)])
-def test_every_line_is_whole_and_in_order(tmp_path: Path, width: int, height: int) -> None:
+def test_every_line_is_whole_and_in_order(width: int, height: int) -> None:
     """Hundreds of lines a second above the display, on a terminal whose size changes all the time."""
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
     socket = f"sluice-test-{width}"
     tmux(
         socket,
@@ -90,7 +45,13 @@ def test_every_line_is_whole_and_in_order(tmp_path: Path, width: int, height: in
         "sleep 60",
     )
     tmux(socket, "set-option", "-g", "history-limit", "50000")
-    tmux(socket, "new-window", "-t", "a:5", f"{sys.executable} {program}")
+    tmux(
+        socket,
+        "new-window",
+        "-t",
+        "a:5",
+        f"cd {ROOT}; {sys.executable} -m tests.real.chatter {LINES} {PER_S} on; sleep 30",
+    )
     tmux(socket, "resize-window", "-t", "a:5", "-x", str(width), "-y", str(height))
     try:
         deadline = time.monotonic() + 60

@@ -135,6 +135,27 @@ async def hostile_text_is_text(browser: Browser) -> None:
     assert "1skipped" in skipped
 
 
+async def one_dead_letter_is_replayed(browser: Browser, domain: str) -> None:
+    """The domain's own dead letters are listed, its pace is drawn, and one letter is asked for again."""
+    opens = f"document.querySelector('#domains button[data-domain=\"{domain}\"]')"
+    await browser.until(f"!!{opens}")
+    await browser.js(f"{opens}.click()")
+    text = "document.querySelector('#dialog .letters').textContent"
+    await browser.until(f"{text}.includes('404')")
+    assert "/lost/%3Cscript%3E" in await browser.js(text)
+    await browser.until("document.querySelectorAll('#dialog .line canvas').length === 1")
+    assert "Pace: now" in await browser.js("document.querySelector('#dialog .plot').ariaLabel")
+    if SHOTS:
+        await browser.shot(Path(SHOTS) / "real-lost-1280.png")
+    await browser.js("document.querySelector('#dialog .letters button').click()")
+    await give_token(browser)
+    await browser.until(f"document.querySelector('#dialog-title').textContent === '{domain}'")
+    await browser.until(f"{text}.includes('on its way')")
+    await browser.until("document.querySelector('#log').textContent.includes('asked for again')")
+    await browser.press("Escape")
+    await browser.until("!document.querySelector('#dialog[open]')")
+
+
 async def act(browser: Browser, button: str) -> None:
     """Click a button of the dialog, and give the token if it is asked for."""
     find = (
@@ -142,12 +163,17 @@ async def act(browser: Browser, button: str) -> None:
     )
     await browser.until(f"!!{find.format(repr(button))}")
     await browser.js(find.format(repr(button)) + ".click()")
+    await give_token(browser)
+
+
+async def give_token(browser: Browser) -> None:
+    """Give it, if it is asked for."""
     await asyncio.sleep(0.3)
     if await browser.js("!!document.querySelector('#dialog[open] input.secret')"):
         await browser.js(
             f"document.querySelector('#dialog input.secret').value = '{TOKEN}';"
-            + find.format("'Go on'") + ".click()"
-        )  # fmt: skip
+            "[...document.querySelectorAll('#dialog-buttons button')].find(b => b.textContent === 'Go on').click()"
+        )
 
 
 def state_of(domain: str) -> str:
@@ -172,6 +198,8 @@ async def test_a_person_at_the_page(tmp_path: Path) -> None:
 
             await hostile_text_is_text(browser)
             await keys_are_enough(browser, site.domain(0))
+
+            await one_dead_letter_is_replayed(browser, site.domain(1))
 
             # sorting and filtering
             names = "[...document.querySelectorAll('#domains td.dom')].map(d => d.textContent)"
