@@ -27,6 +27,7 @@ from .watches import Watches
 
 if TYPE_CHECKING:
     from .control import Control
+    from .domains import Domain
     from .policy.frontier import Entry
     from .stores.redis import RedisJobStore
 
@@ -133,6 +134,10 @@ class Distributed:
     def given_back(self, entry: Entry) -> None:
         """*entry* did not fit into the window: others may have it."""
         self._control.book.taken(entry.domain, -1)
+
+    def answered(self, domain: Domain) -> None:
+        """*domain* answered, or did not."""
+        self._share.answered(domain)
 
     def committed(self) -> None:
         """The ledger has handed over a batch."""

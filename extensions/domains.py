@@ -16,6 +16,7 @@ from .policy.retry import RetryBudget
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from .policy.handover import Kept
     from .politeness import Politeness
 
 KEEP_IDLE_S = 60.0
@@ -125,6 +126,19 @@ class Domains:
             )
             self._known[name] = domain
         return domain
+
+    def inherit(self, name: str, kept: Kept, now: float, *, age_s: float, died: bool) -> None:
+        """*name* came from another worker, which *kept* this of it, *age_s* seconds ago."""
+        governor = DomainGovernor(
+            max_concurrency=self._politeness.ceiling(name),
+            min_interval_s=self._politeness.min_delay_s(name),
+            u=self._u,
+        )
+        self._politeness.set_floors(name, governor)
+        governor.take_over(kept, now, age_s=age_s, died=died)
+        record = self.get(name, now)
+        if not record.in_flight:  # else this worker was taken for dead, and knows better
+            record.governor = governor
 
     def _governor(self, name: str) -> DomainGovernor:
         ceiling = self._politeness.ceiling(name)

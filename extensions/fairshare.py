@@ -11,6 +11,7 @@ import json
 import math
 from typing import TYPE_CHECKING
 
+from .policy.governor import NOTHING
 from .stores.base import State
 
 if TYPE_CHECKING:
@@ -48,11 +49,11 @@ class FairShare:
         self._store = store
         self._arrivals = arrivals
         self._housekeeping_due = 0.0
-        self._learned_due = 0.0
         self._idle_since: dict[str, float] = {}
         self._leaving: dict[str, float] = {}  # asked nothing more since
         self._stays_until: dict[str, float] = {}  # those that did not come to rest
-        self._said: dict[str, object] = {}  # what was last said of domains' limits
+        self._said: dict[str, object] = {}  # what was last known of domains when it was said
+        self._unsaid: set[str] = set()  # of these more is known
 
     def wish(self) -> None:
         """Say what the next exchange should claim, give up and tell."""
@@ -65,8 +66,8 @@ class FairShare:
             wishes.memory = True
             self._release_idle(now)
             self._choose_leavers(now)
-            self._tell_learned(now)
         self._let_go(now)
+        self._tell_news(now)
 
     def forget(self) -> None:
         """All domains are others' now."""
@@ -75,6 +76,7 @@ class FairShare:
         self._idle_since.clear()
         self._stays_until.clear()
         self._said.clear()
+        self._unsaid.clear()
 
     # -- claiming --------------------------------------------------------------------------------
 
@@ -202,24 +204,34 @@ class FairShare:
         self._idle_since.pop(name, None)
         self._stays_until.pop(name, None)
         self._said.pop(name, None)
+        self._unsaid.discard(name)
 
     # -- telling ---------------------------------------------------------------------------------
 
-    def _tell_learned(self, now: float) -> None:
-        """What the governors found outlives this worker, however it ends."""
-        if now < self._learned_due:
+    def answered(self, domain: Domain) -> None:
+        """*domain* answered, or did not: was something found that its next holder must know?"""
+        if domain.governor.news != self._said.get(domain.name, NOTHING):
+            self._unsaid.add(domain.name)
+
+    def _tell_news(self, now: float) -> None:
+        """What the governors find outlives this worker, however it ends: it is said at once."""
+        if not self._unsaid:
             return
-        self._learned_due = now + self._store.lease_s / 6
-        for name in self._store.domains:
+        for name in self._unsaid & self._store.domains:
             record = self._control.domains.find(name)
             if record is not None:
                 self._tell(name, record, now)
+        self._unsaid.clear()
 
     def _tell(self, name: str, record: Domain, now: float) -> None:
-        if record.governor.forgettable(now):
+        governor = record.governor
+        if governor.forgettable(now) and governor.news == NOTHING:
             return
-        snapshot = record.governor.snapshot()
-        if self._said.get(name) != snapshot:
-            self._said[name] = snapshot
-            at = round(self._control.now_at())
-            self._store.wishes.learned[name] = json.dumps({**snapshot, "at": at})
+        self._said[name] = governor.news
+        kept = {key: _short(value) for key, value in governor.kept(now).items() if value}
+        at = round(self._control.now_at())
+        self._store.wishes.learned[name] = json.dumps({**kept, "at": at})
+
+
+def _short(value: float) -> float | int:
+    return value if isinstance(value, int) else float(f"{value:.5g}")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .policy.frontier import Entry
     from .stores.base import DomainBacklog, StoredRequest
     from .stores.redis import RedisJobStore
+    from .stores.redisvalues import Inherited
 
 
 class Hearing:
@@ -36,7 +37,7 @@ class Hearing:
         events = store.events
         events.arrived, events.passed_on = self._arrived, self._passed_on
         events.duplicate, events.backlog = self._duplicate, self._backlog
-        events.crashed, events.learned = self._crashed, self._learned
+        events.crashed, events.inherited = self._crashed, self._inherited
 
     def _take_arriving(self, ids: list[int]) -> list[Entry]:
         control, entries = self._control, self._arrivals.take(ids)
@@ -86,6 +87,10 @@ class Hearing:
             self._control.book.taken(row.domain)
             self._control.graves.bury_crashed(row)
 
-    def _learned(self, domain: str, text: str) -> None:
+    def _inherited(self, domain: Inherited) -> None:
         control = self._control
-        control.learned.hear(domain, text, control.now_at())
+        kept = control.learned.hear(domain.domain, domain.text, control.now_at())
+        if kept or domain.died:
+            control.domains.inherit(
+                domain.domain, kept, control.now(), age_s=domain.age_s, died=domain.died
+            )

@@ -48,12 +48,15 @@ class Learned:
         """What is remembered of *domain*."""
         return self._known.get(domain)
 
-    def hear(self, domain: str, text: str, now_at: float) -> None:
-        """Take what another worker found of *domain*, as JSON text."""
-        snapshot = _parsed(json.dumps({domain: None}) if not text else f'{{"": {text}}}').get("")
-        at = None if snapshot is None else snapshot.get("at")
-        if snapshot is not None and isinstance(at, (int, float)) and now_at - KEEP_S < at:
-            self._known[domain] = snapshot
+    def hear(self, domain: str, text: str, now_at: float) -> Snapshot:
+        """Take what another worker found of *domain*, as JSON text. Returns it, empty if it is too old or nothing."""
+        kept = _parsed(f'{{"": {text}}}').get("", {})
+        at = kept.get("at")
+        if not isinstance(at, (int, float)) or at <= now_at - KEEP_S:
+            return {}
+        if kept.get("mark") is not None:  # of the rest nothing is worth keeping from run to run
+            self._known[domain] = {name: kept.get(name) for name in ("mark", "concurrency", "at")}
+        return kept
 
     def note(self, domain: Domain, now: float, now_at: float) -> None:
         """Remember what the governor of *domain* has found, if it has found anything."""

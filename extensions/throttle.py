@@ -250,6 +250,8 @@ class ThrottleMiddleware:
             domain.governor.finished(
                 ticket, outcome, now, latency_s=latency_s, retry_after_s=wait_s
             )
+            if control.shared is not None:
+                control.shared.answered(domain)
         control.stats.inc_value(names.STAT_OUTCOME % outcome.value)
         held = domain.governor.held_until
         control.book.answered(

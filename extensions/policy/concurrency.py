@@ -9,9 +9,15 @@ Source of the two loops' separation and of "grow only while used": Netflix concu
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from .handover import number
 from .law import LAW, Law
 from .queueing import Queue
 from .score import Score
+
+if TYPE_CHECKING:
+    from .handover import Kept
 
 _START = 2
 
@@ -112,6 +118,19 @@ class Concurrency:
     def start_from(self, level: float) -> None:
         """Take part of an earlier run's level."""
         self._level = min(max(self._level, level), float(self._ceiling))
+
+    def kept(self) -> Kept:
+        """What a new holder of the domain needs of it."""
+        return {"concurrency": self.limit, "cuts": self.cuts, "warned": int(self._warned)}
+
+    def take(self, kept: Kept) -> None:
+        """Go on from a part of another holder's level: less of it where it was found by failures."""
+        law, level = self._law, number(kept, "concurrency")
+        self._warned = bool(kept.get("warned"))
+        if number(kept, "cuts"):
+            self._level = self._good = max(1.0, law.quarter * min(level, float(self._ceiling)))
+        else:
+            self.start_from(0.5 * level)
 
     def reopen(self, level: int) -> None:
         """The host is back after a silence: come back at most of the *level* it took before."""

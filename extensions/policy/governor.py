@@ -8,10 +8,11 @@ kind in a row the hold. Delays that robots.txt or the user set are floors under 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from .blocked import Blocked
 from .concurrency import Concurrency
+from .handover import number
 from .hold import Hold
 from .law import LAW, Law
 from .outcome import Outcome
@@ -20,6 +21,12 @@ from .ticket import Ticket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from .handover import Kept
+
+NOTHING: Final = (0, 0, 0, -math.inf)
+"""The news of a governor that has found nothing."""
+_LONG_AGO_S: Final = 1e6
 
 
 class DomainGovernor:
@@ -308,6 +315,42 @@ class DomainGovernor:
         if level is not None and level >= 1:
             governor._concurrency.start_from(0.5 * level)
         return governor
+
+    @property
+    def news(self) -> tuple[float, ...]:
+        """Changes when something was found that a new holder of the domain must know."""
+        return (self._pace.cuts, self._concurrency.cuts, self._hold.fails, self._hold.until_due)
+
+    def kept(self, now: float) -> Kept:
+        """What a new holder of the domain goes on from, as `take_over` does: also what was only begun."""
+        return {
+            **self._pace.kept(now),
+            **self._hold.kept(now),
+            **self._concurrency.kept(),
+            "down": int(self._down),
+            "level_before": self._level_before,
+            "since_s": min(now - self._last_sent_due, _LONG_AGO_S),
+        }
+
+    def take_over(self, kept: Kept, now: float, *, age_s: float, died: bool) -> None:
+        """Go on, new as this governor is, from what the domain's holder before it kept *age_s* seconds ago.
+
+        Args:
+            kept: As `kept` gave it; empty where nothing was said.
+            now: Monotonic seconds.
+            age_s: Seconds since it was said.
+            died: That holder was cut short: nobody knows when it asked last, so it did just now.
+        """
+        self._pace.take(kept, now, age_s)
+        self._hold.take(kept, now, age_s)
+        if kept:
+            self._concurrency.take(kept)
+        self._down = bool(kept.get("down"))
+        self._level_before = max(1, int(number(kept, "level_before")))
+        if died:
+            self._last_sent_due = now
+        elif kept:
+            self._last_sent_due = now - number(kept, "since_s") - age_s
 
     def forgettable(self, now: float) -> bool:
         """Nothing was learned that a fresh governor would not know."""

@@ -9,10 +9,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from .handover import number
 from .law import LAW, Law
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from .handover import Kept
 
 
 class Hold:
@@ -51,6 +54,22 @@ class Hold:
         extra_s = min(self._law.jitter * self._u() * retry_after_s, 0.5)
         self.until_due = max(self.until_due, now + retry_after_s + extra_s)
         self.parked = self.parked or retry_after_s > self._law.max_pause_s
+
+    def kept(self, now: float) -> Kept:
+        """What a new holder of the domain must go on with."""
+        return {
+            "fails": self.fails,
+            "held_s": max(0.0, self.until_due - now),
+            "parked": int(self.parked),
+        }
+
+    def take(self, kept: Kept, now: float, age_s: float) -> None:
+        """Go on with what another holder kept *age_s* seconds ago."""
+        self.fails = int(number(kept, "fails"))
+        self.parked = bool(kept.get("parked"))
+        held_s = number(kept, "held_s") - age_s
+        if held_s > 0.0:
+            self.until_due = now + held_s
 
     def passed(self) -> None:
         """The host answers again."""

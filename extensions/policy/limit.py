@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from .law import LAW, Law
 
 if TYPE_CHECKING:
+    from .handover import Kept
     from .meter import Meter
 
 _LEAST = 1e-4  # requests a second: one in three hours
@@ -155,6 +156,18 @@ class Limit:
         found = max(found, math.sqrt(old * cycle.pace))
         self.mark = min(found, law.sit * cycle.pace)
         return False
+
+    def kept(self) -> Kept:
+        """What a new holder of the domain needs of it."""
+        return {"burst": self.burst, "exact": int(self.exact)}
+
+    def take(self, kept: Kept, mark: float) -> None:
+        """Go on with *mark* and what another holder kept; the host has rested, its bucket is full."""
+        self.mark = mark
+        burst = kept.get("burst")
+        if burst is not None and 0.0 <= burst < math.inf:
+            self.burst = self._slack = float(burst)
+            self.exact = bool(kept.get("exact"))
 
     def refilled(self) -> None:
         """The host was asked less than it takes for a while: its bucket is full."""

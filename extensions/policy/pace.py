@@ -11,12 +11,14 @@ import math
 from typing import TYPE_CHECKING
 
 from .doubt import Doubt
+from .handover import number
 from .law import LAW, Law
 from .limit import Cycle, Limit
 from .meter import Meter
 from .score import Score
 
 if TYPE_CHECKING:
+    from .handover import Kept
     from .ticket import Ticket
 
 _LEAST = 1e-4  # requests a second: one in three hours
@@ -217,6 +219,36 @@ class Pace:
     def start_from(self, mark: float) -> None:
         """Take an earlier run's mark, and look for more at once."""
         self._limit.mark = mark
+
+    def kept(self, now: float) -> Kept:
+        """What a new holder of the domain needs of it; in the middle of a cut, what can be believed of it by then."""
+        mark, law = self.mark, self._law
+        if mark is None:
+            return {}
+        rest_s = max(0.0, self._hold_s - self._clock_s)
+        if self._cut_due is not None:
+            if not self._cut_above or self._cut_pace is math.inf:
+                mark *= law.quarter
+            rest_s = min(self._refused / law.cost_share, max(law.few, self._meter.total)) / mark
+        kept = {"mark": mark, "rest_s": rest_s, "noise": self._score.noise, **self._limit.kept()}
+        if self._window_s:
+            kept["window_s"] = self._window_s
+        if now < self._quota_due:
+            kept |= {"quota": self._quota_rate, "quota_s": self._quota_due - now}
+        return kept
+
+    def take(self, kept: Kept, now: float, age_s: float) -> None:
+        """Go on from what another holder kept *age_s* seconds ago; its rest before a probe is kept in whole."""
+        mark = number(kept, "mark")
+        if mark:
+            self._limit.take(kept, mark)
+            self._hold_s = number(kept, "rest_s")
+            self._window_s = number(kept, "window_s")
+            noise = number(kept, "noise")
+            if self._law.refusal_noise < noise < 1.0 - self._law.refusal_step:
+                self._score.learn(noise)
+        if number(kept, "quota") and number(kept, "quota_s") > age_s:
+            self.quota(now, number(kept, "quota"), number(kept, "quota_s") - age_s)
 
     def settle(self, success_due: float, now: float, *, fails: int) -> None:
         """The first request since the cut passed: measure the cycle, begin the next.

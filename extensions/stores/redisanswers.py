@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from .base import StoreBroken, StoreError, StoreTooNew
 from .redisrows import read_row
-from .redisvalues import Memory, Totals
+from .redisvalues import Inherited, Memory, Totals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -69,21 +69,23 @@ class Fetched:
 
     Attributes:
         memory: None where it was not asked for.
-        lines: Domains of this worker, with the rows left in Redis and what another's governor knew of them.
+        lines: Domains of this worker, with the rows left in Redis.
         watched: A number for each key that was watched.
+        inherited: Domains that are new to this worker.
     """
 
     totals: Totals
     memory: Memory | None
     rows: list[StoredRequest]
-    lines: list[tuple[str, int, str]]
+    lines: list[tuple[str, int]]
     crashed: list[StoredRequest]
     watched: list[int]
+    inherited: list[Inherited]
 
     @classmethod
     def read(cls, reply: Any) -> Self:
         """From the answer, after `check`."""
-        _, _, totals, rows, lines, crashed, watched = reply
+        _, _, totals, rows, lines, crashed, watched, inherited = reply
         numbers = [text(part) for part in totals]
         memory = None
         if numbers[11]:
@@ -92,9 +94,13 @@ class Fetched:
             totals=_totals(numbers),
             memory=memory,
             rows=[read_row(id_, value) for id_, value in _by(2, rows)],
-            lines=[(text(a), int(b), text(c)) for a, b, c in _by(3, lines)],
+            lines=[(text(a), int(b)) for a, b in _by(2, lines)],
             crashed=[read_row(id_, value) for id_, value in _by(2, crashed)],
             watched=[int(number) for number in watched],
+            inherited=[
+                Inherited(text(name), text(kept), age_s=int(age_ms) / 1000, died=int(died) == 1)
+                for name, died, age_ms, kept in _by(4, inherited)
+            ],
         )
 
 

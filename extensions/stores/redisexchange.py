@@ -219,11 +219,12 @@ class Exchange:
         self.totals = fetched.totals
         if fetched.memory is not None:
             self.memory, self.wishes.memory = fetched.memory, False
-        for domain, left, learned in fetched.lines:
+        for inherited in fetched.inherited:
+            hand.own.add(inherited.domain)
+            events.inherited(inherited)
+        for domain, left in fetched.lines:
             hand.own.add(domain)
             hand.shelf.note_line(domain, left)
-            if learned:
-                events.learned(domain, learned)
         for domain, rows in hand.shelf.put(fetched.rows).items():
             first = rows[0]
             events.backlog(DomainBacklog(domain, len(rows), first.priority, first.rank))

@@ -80,6 +80,22 @@ class Memory:
         return self.most_bytes > 0 and self.policy.startswith("allkeys")
 
 
+@dataclass(frozen=True, slots=True)
+class Inherited:
+    """A domain that is this worker's now, and what was known of it.
+
+    Attributes:
+        text: What its last holder's governor found, as it gave it to `Wishes.learned`; an empty JSON object for nothing.
+        age_s: Seconds since that was said, by Redis's clock.
+        died: That holder fell silent: nobody knows when it asked last.
+    """
+
+    domain: str
+    text: str
+    age_s: float
+    died: bool
+
+
 @dataclass(slots=True)
 class Events:
     """What the store tells its owner, from within `exchange`. All are called on the event loop.
@@ -90,7 +106,7 @@ class Events:
         duplicate: These were seen before by somebody, and are not stored.
         backlog: Rows of a domain were fetched: `refill` gives them.
         crashed: These were in flight at too many deaths.
-        learned: What another worker's governor knew of a domain that is this worker's now.
+        inherited: A domain is this worker's now, and this was known of it.
         watched: The number of a key of `Wishes.watch` changed, or is over 0 where it is a queue.
     """
 
@@ -99,7 +115,7 @@ class Events:
     duplicate: Callable[[list[int]], None] = lambda _: None
     backlog: Callable[[DomainBacklog], None] = lambda _: None
     crashed: Callable[[list[StoredRequest]], None] = lambda _: None
-    learned: Callable[[str, str], None] = lambda _domain, _text: None
+    inherited: Callable[[Inherited], None] = lambda _: None
     watched: Callable[[str, int], None] = lambda _key, _number: None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import pytest
@@ -16,13 +17,13 @@ from tests.shared.workers import Worker
 from tests.sites import Host, Site
 
 
-def a_store(server, *, most=1) -> RedisJobStore:
+def a_store(server, *, most=1, lease_s=30.0) -> RedisJobStore:
     store = RedisJobStore(
         client=Redis.from_url(server.url),
         local=SqliteJobStore(path=None, durable=False),
         requests_key="s:requests",
         dupefilter_key="s:dupefilter",
-        terms=Terms(workers_per_domain=most),
+        terms=Terms(workers_per_domain=most, lease_s=lease_s),
         first_domains=0,
     )
     store.delivers(items=False, letters=False)
@@ -111,6 +112,49 @@ async def test_only_a_worker_with_less_than_its_share_is_hungry(server):
     assert second.totals.hungry == 0
     assert {tuple(held) for held in holders(server).values()} == {("1",), ("2",)}
     await go(first, second)
+
+
+@pytest.mark.parametrize("died", [False, True])
+@pytest.mark.parametrize("comes_with_rows", [False, True])
+@deferred_f_from_coro_f
+async def test_what_a_holder_found_goes_to_the_next(server, died, comes_with_rows):
+    """However it comes by the domain, and whether or not the answer that says so is lost on the way."""
+    first, second = await joined(server, 2, lease_s=0.3)
+    first.commit(Batch(inserts=rows(1, 1)))
+    first.wishes.domains = 1
+    await first.exchange()
+    await first.exchange()
+    first.wishes.learned = {"0.example": '{"mark": 7}'}
+    await first.exchange()
+    heard = []
+    second.events.inherited = heard.append
+    if comes_with_rows:
+        (row,) = rows(1, 1, first=2)
+        row.state = State.WINDOW
+    if died:
+        while not second.totals.reclaimed:
+            await second.exchange()
+            await asyncio.sleep(0.05)
+    else:
+        await go(first)
+    if comes_with_rows:
+        second.commit(Batch(inserts=[row]))
+    second.wishes.domains = 1
+    second._exchange._fetches -= 1  # as if the answer before had not come
+    await second.exchange()
+    second._exchange._fetches -= 1
+    await second.exchange()
+    assert {(one.domain, one.text, one.died) for one in heard} == {
+        ("0.example", '{"mark": 7}', died)
+    }
+    assert len(heard) == 2
+    assert 0.0 <= heard[0].age_s <= heard[1].age_s < 10
+    await second.exchange()
+    assert len(heard) == 2
+    await go(second)
+    if died:
+        await first._client.aclose()
+        first.close()
 
 
 def test_two_workers_share_one_domain_and_its_limit(server, tmp_path):

@@ -10,11 +10,13 @@
 --   K:hand:<w>        hash    id -> 1 fetched, 2 sent, 4:parent    K:news:<w>  set     its domains whose lines got longer
 --   K:delayed         zset    due (s) -> id                    K:worker:<w> hash   last numbers and replies, to answer again
 --   K:parents:<w>     set     of K:kids:<w>:<id> lists         K:crashed   set     rows that were sent at too many deaths
---   K:learned         hash    domain -> what a governor knew   K:hungry    set     workers with too few domains
+--   K:learned         hash    domain -> ms, what a governor knew  K:hungry    set     workers with too few domains
+--   K:new:<w>         set     domains that it has not heard of   K:orphans   zset    domains of the dead -> time of death (ms)
 
 local K, F = KEYS[1], KEYS[2]
 local JOB, WORKERS, DOMAINS, CLAIMS = K .. ':job', K .. ':workers', K .. ':domains', K .. ':claims'
 local DELAYED, CRASHED, LEARNED, HUNGRY = K .. ':delayed', K .. ':crashed', K .. ':learned', K .. ':hungry'
+local ORPHANS, ORPHANS_MS = K .. ':orphans', 600000
 local call = redis.call
 
 local function now_ms()
@@ -26,6 +28,7 @@ local function line_of(domain) return K .. ':line:' .. domain end
 local function hand_of(w) return K .. ':hand:' .. w end
 local function own_of(w) return K .. ':own:' .. w end
 local function news_of(w) return K .. ':news:' .. w end
+local function new_of(w) return K .. ':new:' .. w end
 local function worker_of(w) return K .. ':worker:' .. w end
 
 -- Is the job there, and this worker alive in it? Anything else is said, never taken for an empty job.
@@ -81,6 +84,7 @@ local function claim(domain, w, n, most)
   local claimed = call('HGET', CLAIMS, domain)
   call('HSET', CLAIMS, domain, claimed and (claimed .. ' ' .. w) or w)
   call('SADD', own_of(w), domain)
+  call('SADD', new_of(w), domain)
   if n + 1 >= most then call('ZREM', DOMAINS, domain) end
 end
 
@@ -92,6 +96,7 @@ local function release(domain, w, most)
   if #left > 0 then call('HSET', CLAIMS, domain, table.concat(left, ' ')) else call('HDEL', CLAIMS, domain) end
   call('SREM', own_of(w), domain)
   call('SREM', news_of(w), domain)
+  call('SREM', new_of(w), domain)
   if #left < most and call('EXISTS', line_of(domain)) == 1 then call('ZADD', DOMAINS, 'NX', now_ms(), domain) end
 end
 
@@ -150,8 +155,13 @@ local function reclaim(w, most, max_crashes, crashed)
       if crashes >= max_crashes then call('SADD', CRASHED, id) else into_line(id, value, told) end
     end
   end
-  for _, domain in ipairs(call('SMEMBERS', own_of(w))) do release(domain, w, most) end
-  call('DEL', hand_of(w), own_of(w), news_of(w), worker_of(w), K .. ':parents:' .. w)
+  local now = now_ms()
+  if crashed then call('ZREMRANGEBYSCORE', ORPHANS, '-inf', now - ORPHANS_MS) end
+  for _, domain in ipairs(call('SMEMBERS', own_of(w))) do
+    release(domain, w, most)
+    if crashed then call('ZADD', ORPHANS, now, domain) end
+  end
+  call('DEL', hand_of(w), own_of(w), news_of(w), new_of(w), worker_of(w), K .. ':parents:' .. w)
   call('ZREM', WORKERS, w)
   call('SREM', HUNGRY, w)
   tell_all(told, most)

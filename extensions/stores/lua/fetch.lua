@@ -6,9 +6,10 @@
 --       n, n * (key to watch, the taker that uses it as a queue of seeds; '' for dead letters)
 -- Returns: status, what, { time (ms), rows, delayed, held, seen, domains to claim, domains, workers, hungry, next due, reclaimed,
 --          bytes used, most bytes, policy },
---          flat id, row ..., flat domain, rows left in its line, what a governor knew of it ('' where it is not new) ...,
+--          flat id, row ..., flat domain, rows left in its line ...,
 --          flat id, row ... of crashed ones,
---          a number for each watched key: entries in the queue and takers that fell silent; times that a replay was requested
+--          a number for each watched key: entries in the queue and takers that fell silent; times that a replay was requested,
+--          flat domain that is new, did its last holder die? ms since it was said, what a governor knew of it ...
 
 local w, number, lease_ms, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local may_reclaim, max_crashes = ARGV[5] == '1', tonumber(ARGV[6])
@@ -19,7 +20,7 @@ local at = 12
 local function take() at = at + 1; return ARGV[at] end
 
 local state, what = standing(w)
-if state ~= 'ok' then return { state, what, {}, {}, {}, {}, {} } end
+if state ~= 'ok' then return { state, what } end
 local now = now_ms()
 call('ZADD', WORKERS, now + lease_ms, w)
 
@@ -40,7 +41,10 @@ end
 tell_all(told, most)
 
 for _ = 1, tonumber(take()) do release(take(), w, most) end
-for _ = 1, tonumber(take()) do call('HSET', LEARNED, take(), take()) end
+for _ = 1, tonumber(take()) do
+  local domain, text = take(), take()
+  call('HSET', LEARNED, domain, now .. ' ' .. text)
+end
 local wants, order = {}, {}
 for _ = 1, tonumber(take()) do
   local domain, n = take(), tonumber(take())
@@ -64,7 +68,7 @@ for i = 1, tonumber(take()) do
   watched[i] = tostring(n)
 end
 
-local fresh, got, offset = {}, 0, 0
+local got, offset = 0, 0
 if claims > 0 then
   while got < claims do
     local some = call('ZRANGE', DOMAINS, offset, offset + claims - 1)
@@ -79,7 +83,6 @@ if claims > 0 then
         claim(domain, w, n, most)
         if n + 1 < most then offset = offset + 1 end
         got = got + 1
-        fresh[domain] = call('HGET', LEARNED, domain) or '{}'
         if not wants[domain] then order[#order + 1] = domain end
         wants[domain] = wants[domain] or usual
       end
@@ -100,9 +103,15 @@ for _, domain in ipairs(call('SMEMBERS', news_of(w))) do
 end
 call('DEL', news_of(w))
 
-local hand, taken, rows, lines = hand_of(w), {}, {}, {}
-local last = call('HMGET', worker_of(w), 'fetch', 'taken')
+local hand, taken, rows, lines, news = hand_of(w), {}, {}, {}, {}
+local last = call('HMGET', worker_of(w), 'fetch', 'taken', 'fresh')
+-- What is to be said of domains that are new to this worker, whichever script gave them to it.
+local fresh, said = {}, {}
+for _, domain in ipairs(call('SMEMBERS', new_of(w))) do
+  fresh[domain] = call('ZREM', ORPHANS, domain) == 1 and '1' or '0'
+end
 if last[1] == number then
+  for flag, domain in string.gmatch(last[3] or '', '(%d)([^\n]+)\n') do fresh[domain] = flag end
   -- The reply was lost on the way: what it held is in this worker's hand, and goes again.
   for id in string.gmatch(last[2], '%S+') do
     local value = call('HEXISTS', hand, id) == 1 and call('HGET', K, id)
@@ -132,9 +141,17 @@ for _, domain in ipairs(order) do
   end
   lines[#lines + 1] = domain
   lines[#lines + 1] = tostring(call('ZCARD', line))
-  lines[#lines + 1] = fresh[domain] or ''
 end
-call('HSET', worker_of(w), 'fetch', number, 'taken', table.concat(taken, ' '))
+for domain, flag in pairs(fresh) do
+  local at, text = string.match(call('HGET', LEARNED, domain) or '', '^(%d+) (.*)$')
+  news[#news + 1] = domain
+  news[#news + 1] = flag
+  news[#news + 1] = at and tostring(now - at) or '0'
+  news[#news + 1] = text or '{}'
+  said[#said + 1] = flag .. domain .. '\n'
+end
+call('DEL', new_of(w))
+call('HSET', worker_of(w), 'fetch', number, 'taken', table.concat(taken, ' '), 'fresh', table.concat(said))
 
 local crashed = {}
 for _, id in ipairs(call('SRANDMEMBER', CRASHED, 100)) do
@@ -155,4 +172,4 @@ local totals = {
   string.match(memory, 'used_memory:(%d+)') or '', string.match(memory, 'maxmemory:(%d+)') or '',
   string.match(memory, 'maxmemory_policy:([%w-]+)') or '',
 }
-return { 'ok', '', totals, rows, lines, crashed, watched }
+return { 'ok', '', totals, rows, lines, crashed, watched, news }
