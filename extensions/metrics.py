@@ -70,7 +70,7 @@ class CrawlMetrics(Collector):
 
 
 def _info(s: Snapshot) -> Metric:
-    family = InfoMetricFamily("sluice", "What crawls here.")
+    family = InfoMetricFamily("sluice", "What crawls here; always 1.")
     family.add_metric([], {"spider": s.spider, "job": s.job, "versions": versions()})
     return family
 
@@ -92,19 +92,33 @@ def _totals(s: Snapshot, book: Book) -> Iterator[Metric]:
     yield _counter(
         "results_written", "Results that the slowest sink has.", s.gauges.results_written
     )
-    yield _counter("callback_errors", "Exceptions in callbacks.", book.errors)
+    yield _counter("callback_errors", "Exceptions that callbacks raised.", book.errors)
     answered = {
         "refused": book.refused,
         "overloaded": book.overloaded,
         "other": book.answers - book.refused - book.overloaded,
     }
-    yield _labelled("responses", "Answers and failures, by outcome.", "outcome", answered)
+    yield _labelled(
+        "responses", "Answers and failures, by what they say of the host.", "outcome", answered
+    )
     retries = {"scheduled": book.retries_out, "sent": book.retries_in}
-    yield _labelled("retries", "Retries put off, and come back.", "step", retries)
+    yield _labelled(
+        "retries", "Retries: put off (scheduled), and come back (sent).", "step", retries
+    )
     dead = {reason: kept.count for reason, kept in book.reasons.items()}
-    yield _labelled("dead_letters", "Lost unless replayed, by reason.", "reason", dead)
+    yield _labelled(
+        "dead_letters",
+        "Requests and items given up, lost unless replayed, by reason.",
+        "reason",
+        dead,
+    )
     skipped = dict(book.skips)
-    yield _labelled("skipped", "Left out on purpose, by reason.", "reason", skipped)
+    yield _labelled(
+        "skipped",
+        "Requests left out on purpose (robots.txt, another site ...), by reason.",
+        "reason",
+        skipped,
+    )
 
 
 def _gauge(name: str, doc: str, value: float | None) -> Metric:
@@ -113,45 +127,76 @@ def _gauge(name: str, doc: str, value: float | None) -> Metric:
 
 def _gauges(s: Snapshot) -> Iterator[Metric]:
     g = s.gauges
-    pending = GaugeMetricFamily("sluice_pending", "Known, not handed out.", labels=["where"])
+    pending = GaugeMetricFamily(
+        "sluice_pending",
+        "Requests that are known and not handed out, by where they are kept.",
+        labels=["where"],
+    )
     pending.add_metric(["memory"], g.pending_in_memory)
     pending.add_metric(["disk"], g.pending_on_disk)
     yield pending
-    yield _gauge("pending_high", "Pending at which seeds wait.", g.pending_high)
-    yield _gauge("pending_low", "Pending at which seeds go on.", g.pending_low)
-    yield _gauge("gate_open", "1 while seeds are let in.", g.gate_open)
-    yield _gauge("delayed", "Due later: retries and holds.", g.delayed)
-    yield _gauge("in_flight", "At a site now.", g.in_flight)
-    yield _gauge("max_in_flight", "CONCURRENT_REQUESTS.", g.max_in_flight)
-    yield _gauge("results_waiting", "Staged, not in the sink.", g.results_waiting)
+    yield _gauge("pending_high", "Pending in memory at which seeds wait.", g.pending_high)
+    yield _gauge("pending_low", "Pending in memory at which seeds go on.", g.pending_low)
+    yield _gauge("gate_open", "1 while seeds are let in, 0 while they wait.", g.gate_open)
+    yield _gauge(
+        "delayed", "Requests that are due later: retries, and what waits on purpose.", g.delayed
+    )
+    yield _gauge("in_flight", "Requests that are at a site now.", g.in_flight)
+    yield _gauge("max_in_flight", "The most that may be: CONCURRENT_REQUESTS.", g.max_in_flight)
+    yield _gauge(
+        "results_waiting", "Results that are kept and not in every sink yet.", g.results_waiting
+    )
     yield _gauge("results_bound", "Results waiting at which fetching pauses.", g.results_bound)
-    yield _gauge("oldest_result_seconds", "Age of the oldest of them.", g.oldest_result_s)
-    yield _gauge("account_difference", "Requests unaccounted for: 0.", s.account.difference)
-    yield _gauge("loop_lag_seconds", "99th percentile, 10 s.", s.loop_lag_s)
-    yield _gauge("cpu_share", "Part of one core, 10 s.", s.cpu_share)
-    yield _gauge("resident_memory_bytes", "Memory of the process.", s.rss_bytes)
-    yield _gauge("running_seconds", "How long the job has run.", s.running_s)
-    yield _gauge("finished", "1 when the crawl has ended.", s.finish_reason is not None)
+    yield _gauge("oldest_result_seconds", "Age of the oldest result that waits.", g.oldest_result_s)
+    yield _gauge(
+        "account_difference",
+        "Requests unaccounted for; anything but 0 is a bug.",
+        s.account.difference,
+    )
+    yield _gauge(
+        "loop_lag_seconds",
+        "Lateness of the event loop, 99th percentile of the last 10 s.",
+        s.loop_lag_s,
+    )
+    yield _gauge(
+        "cpu_share",
+        "Processor time of the process in parts of one core, mean of the last 10 s.",
+        s.cpu_share,
+    )
+    yield _gauge("resident_memory_bytes", "Memory of the process (resident set).", s.rss_bytes)
+    yield _gauge(
+        "running_seconds", "How long the job has run, over all its processes.", s.running_s
+    )
+    yield _gauge("finished", "1 when the crawl has ended, else 0.", s.finish_reason is not None)
     left = s.times.all_s if s.times_known else None
-    yield _gauge("time_left_seconds", "Until the last domain is done; NaN: unknown.", left)
-    states = GaugeMetricFamily("sluice_domains", "Domains, by state.", labels=["state"])
+    yield _gauge("time_left_seconds", "Seconds until the last domain is done.", left)
+    states = GaugeMetricFamily("sluice_domains", "Domains ever seen, by state.", labels=["state"])
     for state, number in s.states.items():
         states.add_metric([state], number)
     yield states
     if g.proxies:
-        proxies = GaugeMetricFamily("sluice_proxies", "Proxies, by health.", labels=["state"])
+        proxies = GaugeMetricFamily(
+            "sluice_proxies", "Proxies in the list, by health; only with a list.", labels=["state"]
+        )
         proxies.add_metric(["healthy"], g.healthy_proxies)
         proxies.add_metric(["resting"], g.proxies - g.healthy_proxies)
         yield proxies
 
 
 def _bottleneck(s: Snapshot) -> Iterator[Metric]:
-    now = GaugeMetricFamily("sluice_bottleneck", "1 for what holds it back.", labels=["code"])
+    now = GaugeMetricFamily(
+        "sluice_bottleneck",
+        "1 for the code of what holds the crawl back now, 0 for all others.",
+        labels=["code"],
+    )
     for code in Code:
         now.add_metric([str(code)], 1.0 if code == s.code else 0.0)
     yield now
     yield _labelled(
-        "bottleneck_seconds", "Seconds for which each code was shown.", "code", dict(s.seconds)
+        "bottleneck_seconds",
+        "Seconds for which each code held the crawl back.",
+        "code",
+        dict(s.seconds),
     )
 
 
@@ -182,7 +227,7 @@ def _latency(book: Book) -> Metric:
         buckets.append(("+Inf" if bound_s is None else str(bound_s), counted))
     return HistogramMetricFamily(
         "sluice_latency_seconds",
-        "Time to an answer or a failure.",
+        "Time from the sending of a request to its answer or failure.",
         buckets=buckets,
         sum_value=book.latency_sum_s,
     )

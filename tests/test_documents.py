@@ -13,7 +13,7 @@ from spiders.demo import DemoSpider
 from spiders.pages import PagesSpider
 from spiders.site import SiteSpider
 from spiders.sitemap import SitemapSpider
-from tests.documents import DOCUMENTS, ROOT, renewed
+from tests.documents import DOCUMENTS, ROOT, metrics_table, renewed
 
 CODE = [
     path
@@ -64,6 +64,27 @@ def test_stats_are_those_of_the_code():
     found = chain.from_iterable(STAT.findall(path.read_text(encoding="utf-8")) for path in CODE)
     used = {re.sub(r"%s|\{\w*\}", "<>", name) for name in found}
     assert said == used
+
+
+def test_metrics_are_those_of_the_code():
+    """The table is made from the code, and not empty; each label in it is explained."""
+    text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    table = metrics_table()
+    assert table in text
+    assert table.count("| counter |") > 10
+    rows = [row.split("|") for row in table.splitlines()[2:]]
+    used = {label for row in rows for label in re.findall(r"`(\w+)`", row[3])}
+    said = re.findall(r"^\|([^|]+)\|", text.partition("## Labels")[2], re.MULTILINE)
+    assert used == {label for cell in said for label in re.findall(r"`(\w+)`", cell)}
+
+
+def test_boards_and_rules_are_made_of_documented_metrics():
+    table = metrics_table()
+    for path in (ROOT / "deploy").rglob("*"):
+        if path.suffix in {".json", ".yml", ".yaml"}:
+            for name in re.findall(r"\bsluice_\w+", path.read_text(encoding="utf-8")):
+                plain = re.sub(r"_(bucket|sum|count)$", "", name)
+                assert f"`{name}`" in table or f"`{plain}`" in table, (path.name, name)
 
 
 def test_every_command_of_the_readme_exists():
