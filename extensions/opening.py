@@ -136,7 +136,8 @@ async def open_writer(control: Control) -> ResultsWriter | None:
     name = control.spider.name
     try:
         targets = [target.replace("%(job)s", run_name(control, job)) for target in config.results]
-        sinks = make_sinks(targets, spider=name, job=job, table=config.results_table)
+        worker = None if control.shared is None else control.shared.store.number
+        sinks = make_sinks(targets, spider=name, job=job, table=config.results_table, worker=worker)
     except ValueError as error:  # a word in SLUICE_RESULTS that names no sink
         raise SinkGone(str(error)) from error
     writer = ResultsWriter(

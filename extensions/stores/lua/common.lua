@@ -12,11 +12,12 @@
 --   K:parents:<w>     set     of K:kids:<w>:<id> lists         K:crashed   set     rows that were sent at too many deaths
 --   K:learned         hash    domain -> ms, what a governor knew  K:hungry    set     workers with too few domains
 --   K:new:<w>         set     domains that it has not heard of   K:orphans   zset    domains of the dead -> time of death (ms)
+--   K:lone            hash    id -> deaths in a row at which it was the only one sent
 
 local K, F = KEYS[1], KEYS[2]
 local JOB, WORKERS, DOMAINS, CLAIMS = K .. ':job', K .. ':workers', K .. ':domains', K .. ':claims'
 local DELAYED, CRASHED, LEARNED, HUNGRY = K .. ':delayed', K .. ':crashed', K .. ':learned', K .. ':hungry'
-local ORPHANS, ORPHANS_MS = K .. ':orphans', 600000
+local ORPHANS, ORPHANS_MS, LONE = K .. ':orphans', 600000, K .. ':lone'
 local call = redis.call
 
 local function now_ms()
@@ -130,8 +131,9 @@ local function leave_parent(w, id, where)
   if parent and call('LREM', K .. ':kids:' .. w .. ':' .. parent, 1, id) == 1 then call('HINCRBY', JOB, 'held', -1) end
 end
 
--- Give back what a dead or leaving worker has. Rows that were sent count one crash; only one that was sent alone can come to
--- the last that it is allowed, since a death takes all that is in flight with it. Returns how many rows came back.
+-- Give back what a dead or leaving worker has. Rows that were sent count one crash. A death takes all that is in flight with
+-- it, and one from outside may well meet a row that is tried alone: only a row that was sent alone at two of its deaths in a
+-- row can come to the last that it is allowed. Returns how many rows came back.
 local function reclaim(w, most, max_crashes, crashed)
   local told, back = {}, 0
   for _, parent in ipairs(call('SMEMBERS', K .. ':parents:' .. w)) do children(w, parent, false, told) end
@@ -147,7 +149,9 @@ local function reclaim(w, most, max_crashes, crashed)
       if hand[i + 1] == '2' and crashed then
         local domain, priority, rank, old = head(value)
         crashes = tonumber(old) + 1
-        if sent > 1 and max_crashes > 1 then crashes = math.max(crashes - 1, math.min(crashes, max_crashes - 1)) end
+        local alone = 0
+        if sent == 1 then alone = call('HINCRBY', LONE, id, 1) else call('HDEL', LONE, id) end
+        if alone < 2 and max_crashes > 1 then crashes = math.max(crashes - 1, math.min(crashes, max_crashes - 1)) end
         local _, stop = string.find(value, '\n', 1, true)
         value = domain .. '\t' .. priority .. '\t' .. rank .. '\t' .. crashes .. '\n' .. string.sub(value, stop + 1)
         call('HSET', K, id, value)

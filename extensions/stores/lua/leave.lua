@@ -7,6 +7,6 @@ if state ~= 'ok' then return { state, what, '0', '0' } end
 reclaim(w, most, max_crashes, ARGV[5] == '1')
 local rows, workers = call('HLEN', K), call('ZCARD', WORKERS)
 if wipe and rows == 0 and workers == 0 then
-  call('DEL', K, F, JOB, WORKERS, DOMAINS, CLAIMS, DELAYED, CRASHED, LEARNED, HUNGRY, ORPHANS)
+  call('DEL', K, F, JOB, WORKERS, DOMAINS, CLAIMS, DELAYED, CRASHED, LEARNED, HUNGRY, ORPHANS, LONE)
 end
 return { 'ok', '', tostring(rows), tostring(workers) }

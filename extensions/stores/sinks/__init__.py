@@ -40,7 +40,12 @@ _WHAT_WOULD_DO = (
 
 
 def make_sinks(
-    target: str | Iterable[str] | None, *, spider: str, job: str, table: str = "results"
+    target: str | Iterable[str] | None,
+    *,
+    spider: str,
+    job: str,
+    table: str = "results",
+    worker: int | None = None,
 ) -> list[Sink]:
     """The sinks that *target* names; they are not opened yet.
 
@@ -49,13 +54,17 @@ def make_sinks(
         spider: The spider's name; stands for ``%(spider)s`` in paths and URLs.
         job: Id of the job, unique for each job store: part of the key in a database.
         table: Table for databases; may carry a schema (``crawl.results``).
+        worker: Its number in a job of many, each with marks of its own: what the last one wrote into a file is not this
+            one's to bring again.
 
     Raises:
         ValueError: a target that is neither, or named twice. The message holds no credentials.
     """
     texts = (target or "").split(",") if target is None or isinstance(target, str) else list(target)
     sinks = [
-        _make_sink(_fill_in(text.strip(), spider), spider=spider, job=job, table=table)
+        _make_sink(
+            _fill_in(text.strip(), spider), spider=spider, job=job, table=table, worker=worker
+        )
         for text in texts
         if text.strip()
     ]
@@ -89,7 +98,7 @@ def is_database(target: str) -> bool:
     return "://" in target or Path(target).suffix.lower() in _SQLITE
 
 
-def _make_sink(text: str, *, spider: str, job: str, table: str) -> Sink:
+def _make_sink(text: str, *, spider: str, job: str, table: str, worker: int | None) -> Sink:
     check_target(text)
     if "://" in text:
         from .sql import SqlSink  # noqa: PLC0415 - costs 0.2 s, and JSON Lines needs none
@@ -97,7 +106,7 @@ def _make_sink(text: str, *, spider: str, job: str, table: str) -> Sink:
         return SqlSink(url=text, spider=spider, job=job, table=table)
     suffix = Path(text).suffix.lower()
     if suffix in _JSON_LINES:
-        return JsonLinesSink(path=Path(text), job=job)
+        return JsonLinesSink(path=Path(text), job=job if worker is None else f"{job}:{worker}")
     from .sql import SqlSink, sqlite_url  # noqa: PLC0415
 
     return SqlSink(url=sqlite_url(Path(text)), spider=spider, job=job, table=table)

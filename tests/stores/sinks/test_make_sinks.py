@@ -51,3 +51,14 @@ def test_refused_in_one_line_without_credentials(target, message):
         names(target)
     assert "secret" not in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_worker_that_comes_back_to_its_file_keeps_what_it_wrote_before(tmp_path):
+    """In a job of many workers a request's end outlives the worker and its marks: its results come no more."""
+    target = str(tmp_path / "out.jsonl")
+    for worker in (1, 2, 3):
+        [sink] = make_sinks(target, spider="s", job="a", worker=worker)
+        sink.open(None)
+        sink.write([(1, f'{{"worker": {worker}}}')])
+        sink.close()
+    assert (tmp_path / "out.jsonl").read_text().count("\n") == 3
