@@ -38,6 +38,7 @@ from .politeness import UNLIMITED, Politeness
 from .stores.base import State
 from .strays import Strays
 from .telling import Telling
+from .witness import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,6 +119,7 @@ class Control:
         self.delays = Delays(window=config.memory_window)
         self.turns = Turns()
         self.outage = OutageDetector()
+        self.witness = Witness(self)
         self.gate = SeedGate(cap=config.max_pending, frontier=self.frontier, turns=self.turns)
         self.book = Book()
         self._kept_totals = ""

@@ -128,7 +128,8 @@ class Dispatch:
             return control.now() + 1.0  # nobody tells when these end; once a second is soon enough
         if self.idle is Idle.OUTAGE:
             return control.outage.next_probe_due
-        return min(control.turns.next_wake_due(), control.delays.next_due)
+        due = min(control.turns.next_wake_due(), control.delays.next_due)
+        return due if control.outage.out_since is None else min(due, control.outage.next_probe_due)
 
     # -- what has come due ---------------------------------------------------------------------------------------
 
@@ -152,8 +153,10 @@ class Dispatch:
             return Idle.STORE
         if control.results_too_deep():
             return Idle.RESULTS
-        if control.outage.out(now) and control.outage.next_probe_due > now:
-            return Idle.OUTAGE
+        if control.outage.out(now):
+            if control.outage.next_probe_due > now:
+                return Idle.OUTAGE
+            control.witness.ask(now)  # and one page goes with it
         return None
 
     # -- handing out ---------------------------------------------------------------------------------------------------
@@ -217,8 +220,6 @@ class Dispatch:
             domain.budget.fresh()
         if request.meta.get("retry_times") or request.meta.get(names.REFUSALS):
             control.book.retries_in += 1
-        if control.outage.out(now):
-            control.outage.probed(now)
         if control.proxies is None:
             lease.ticket = domain.governor.sent(now)
         else:

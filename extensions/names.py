@@ -16,6 +16,7 @@ FIRST_AT = "sluice_first_at"  # wall-clock seconds of the first failure
 DEAD_LETTER = "sluice_dead_letter"  # id of the dead letter that this request replays
 
 PROXY = "sluice_proxy"  # what the proxy is called that the pool has chosen
+WITNESS = "sluice_witness"  # asks only whether this machine's network works
 PROXY_TRIES = "sluice_proxy_tries"  # how often the request came to nothing through proxies
 
 ORIGIN = "sluice_origin"  # set on a retry in a shared crawl: id of the request that it began as; it names the results
@@ -57,6 +58,7 @@ STAT_PENDING_MAX = "sluice/pending_max"
 STAT_PENDING_LEFT = "sluice/pending_left"
 STAT_HOLDS = "sluice/holds"
 STAT_OUTAGES = "sluice/outages"
+STAT_OUTAGE_RETRIES = "sluice/outage_retries"
 STAT_RESULTS_LEFT = "sluice/results_left"
 STAT_BANS = "sluice/bans"
 STAT_BAN_ERRORS = "sluice/ban_rule_errors"

@@ -1,8 +1,8 @@
 """Retries with Scrapy's own meaning, settings and stats; the scheduler sends them later, within a budget.
 
 The rule it keeps: an attempt is spent only on a request that could have succeeded. An answer that refuses for being too fast,
-and a failure while this machine's own network is down, put the request back without spending one; both have bounds of their
-own (`SLUICE_MAX_REFUSALS`, `SLUICE_GIVE_UP_AFTER_S`).
+and a failure while this machine's own network or the whole host is down, put the request back without spending one; both
+have bounds of their own (`SLUICE_MAX_REFUSALS`, `SLUICE_GIVE_UP_AFTER_S`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from scrapy.downloadermiddlewares.retry import get_retry_request
-from scrapy.exceptions import NotConfigured
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    NotConfigured,
+)
 from scrapy.utils.misc import load_object
 from scrapy.utils.response import response_status_message
 
@@ -29,6 +33,8 @@ if TYPE_CHECKING:
 
     from .leases import Lease
 
+
+_NO_HOST = (CannotResolveHostError, DownloadConnectionRefusedError)
 
 STRAY_AGAIN_S = 0.05
 """How long robots.txt and media wait that their proxy has failed."""
@@ -104,12 +110,23 @@ class RetryMiddleware:
                 return again
         if request.meta.get("dont_retry") or not isinstance(exception, self._exceptions):
             return None
-        if out is not None and self._control.outage.out(self._control.now()):
+        if out is not None and self._is_nobodys_fault(out, exception):
             again = request.copy()
             again.dont_filter = True
-            self._control.stats.inc_value("sluice/outage_retries")
+            self._control.stats.inc_value(names.STAT_OUTAGE_RETRIES)
             return again
         return self._retry(request, out, exception)
+
+    def _is_nobodys_fault(self, out: Lease | Stray, exception: Exception) -> bool:
+        """Would any other page have failed as this one did?
+
+        Our network is out, or a host that gave pages before has no open port or no name: the page never reached it.
+        Its governor sees to the pauses, and `SLUICE_GIVE_UP_AFTER_S` to an end.
+        """
+        if self._control.outage.out(self._control.now()):
+            return True
+        domain = out.domain
+        return isinstance(exception, _NO_HOST) and domain.pages > 0 and domain.given_up is None
 
     def _out(self, request: Request) -> Lease | Stray | None:
         return self._control.lease_of(request) or self._control.strays.find(request)

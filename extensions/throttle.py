@@ -6,7 +6,6 @@ could use.
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy.exceptions import (
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
     from .domains import Domain
     from .leases import Lease
     from .strays import Stray
-
-logger = logging.getLogger(__name__)
 
 OVERLOAD_STATUSES = frozenset({500, 502, 503, 504, 520, 521, 522, 523, 524, 408})
 """Answers that say "too much" without saying when to come back. 500 is among them: many frameworks answer it when their
@@ -120,9 +117,7 @@ class ThrottleMiddleware:
                 out.domain.governor.hint(
                     control.now(), remaining=quota.remaining, reset_s=quota.reset_s
                 )
-            control.outage.record(
-                out.domain.name, ok=True, network_failure=False, now=control.now()
-            )
+            control.outage.answered(out.domain.name, request.url)
         if out.ride is not None and self._charge(out, request, response, outcome, wait_s):
             return response
         if outcome in {Outcome.REFUSED, Outcome.OVERLOADED}:
@@ -151,16 +146,11 @@ class ThrottleMiddleware:
                 self._abandon(out, now)
                 self._lose_patience(out, now)
                 return
-        was_out = control.outage.out(now)
-        # A page that failed before, while others came, says nothing about our network when it fails again.
-        fresh = not request.meta.get("retry_times")
-        control.outage.record(out.domain.name, ok=False, network_failure=fresh, now=now)
-        if control.outage.out(now) and not was_out:
-            control.stats.inc_value(names.STAT_OUTAGES)
-            logger.warning(
-                "Every domain fails: this machine's own network seems down."
-                " Only probes go out until one is answered; no request loses an attempt"
-            )
+        if not request.meta.get("retry_times"):
+            # A page that failed before, while others came, says nothing about our network when it fails again.
+            control.outage.failed(out.domain.name, now)
+        if control.outage.out(now):
+            self._abandon(out, now)  # the host is not to be blamed for it
         out.domain.trouble = trouble_of(exception)
         note = cause_of(Failure(exception))  # type: ignore[no-untyped-call]
         self._tell(out, Outcome.OVERLOADED, request, None, note=note, what=note)
@@ -280,6 +270,10 @@ class ThrottleMiddleware:
             return
         if outcome is Outcome.REFUSED:
             domain.refused += 1
+        if control.outage.out(now):
+            if control.outage.sure(now):
+                domain.patience_due = float("inf")  # the silence is ours
+            return
         limit_s = control.config.give_up_after_s
         if domain.pages == 0 and domain.refused == 0:
             limit_s = min(limit_s, NEVER_ANSWERED_S)

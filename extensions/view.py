@@ -157,7 +157,7 @@ class ControlView:
     def _machine(self, gauges: Gauges) -> None:
         control = self._control
         now = control.now()
-        gauges.network_down = control.outage.out(now)
+        gauges.network_down = control.outage.sure(now)
         if control.proxies is not None:
             self._proxies(gauges, control.proxies, now)
         gauges.probe_every_s = max(1.0, control.outage.next_probe_due - now)

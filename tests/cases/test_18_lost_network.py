@@ -23,7 +23,10 @@ AWAY_S = 8.0
 
 @pytest_twisted.ensureDeferred
 async def test_nothing_is_lost_while_the_network_is_away(crawl: Callable[..., Any]) -> None:
-    """All three hosts refuse connections for a while: probes only, then all 300 pages."""
+    """All three hosts refuse connections for a while, longer than a host alone would be borne with.
+
+    Probes only go out, then all 300 pages.
+    """
     with Site(*[Host(latency_s=0.1)] * 3) as site:
         urls = [site.url(f"/page/{n}", host) for n in range(100) for host in range(3)]
 
@@ -35,7 +38,7 @@ async def test_nothing_is_lost_while_the_network_is_away(crawl: Callable[..., An
             site.listen()
 
         away = asyncio.get_running_loop().create_task(go_away())
-        result = await crawl(ListSpider, urls=urls)
+        result = await crawl(ListSpider, {"SLUICE_GIVE_UP_AFTER_S": 4}, urls=urls)
     assert away.done()
     assert result.reason == "finished"
     assert sorted(set(result.crawler.spider.parsed)) == sorted(urls)
@@ -43,6 +46,53 @@ async def test_nothing_is_lost_while_the_network_is_away(crawl: Callable[..., An
     assert result.stats["sluice/outages"] >= 1
     refused = "downloader/exception_type_count/scrapy.exceptions.DownloadConnectionRefusedError"
     assert result.stats.get(refused, 0) <= 24 + 3 * AWAY_S
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_cuts_every_connection_is_a_lost_network(crawl: Callable[..., Any]) -> None:
+    """Something on the way accepts for all hosts, and resets: no page spends an attempt on it."""
+    reset = tuple(Route(path, (Answer(fault="reset"),)) for path in ("/robots.txt", "*"))
+    with Site(*[Host(latency_s=0.1)] * 3) as site:
+        urls = [site.url(f"/page/{n}", host) for n in range(60) for host in range(3)]
+
+        async def cut() -> None:
+            while min(stats.received for stats in site.all_stats()) < 10:
+                await asyncio.sleep(0.02)
+            for host in range(3):
+                site.change(host, routes=reset)
+            await asyncio.sleep(AWAY_S)
+            for host in range(3):
+                site.change(host, routes=())
+
+        away = asyncio.get_running_loop().create_task(cut())
+        result = await crawl(ListSpider, {"SLUICE_GIVE_UP_AFTER_S": 4}, urls=urls)
+    assert away.done()
+    assert result.reason == "finished"
+    assert sorted(set(result.crawler.spider.parsed)) == sorted(urls)
+    assert letters() == []
+    assert result.stats["sluice/outages"] >= 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_host_that_restarts_costs_its_last_pages_nothing(crawl: Callable[..., Any]) -> None:
+    """Its port is shut for longer than three attempts take, and then all pages are there."""
+    with Site(Host(latency_s=0.1)) as site:
+        urls = site.urls(12)
+
+        async def restart() -> None:
+            while site.stats().received < 10:
+                await asyncio.sleep(0.02)
+            site.close()
+            await asyncio.sleep(AWAY_S)
+            site.listen()
+
+        away = asyncio.get_running_loop().create_task(restart())
+        settings = {"SLUICE_RETRY_BASE_S": 0.1, "CONCURRENT_REQUESTS_PER_DOMAIN": 1}
+        result = await crawl(ListSpider, settings, urls=urls)
+    assert away.done()
+    assert sorted(result.crawler.spider.parsed) == sorted(urls)
+    assert letters() == []
+    assert result.stats["sluice/outage_retries"] > 3
 
 
 @pytest_twisted.ensureDeferred
@@ -83,13 +133,16 @@ async def test_a_host_that_resets_costs_only_itself(crawl: Callable[..., Any]) -
 
 @pytest_twisted.ensureDeferred
 async def test_dead_pages_at_the_end_are_no_lost_network(crawl: Callable[..., Any]) -> None:
-    """What is left are two pages that never answer, on two hosts: their attempts are spent."""
-    reset = Route("/dead", (Answer(fault="reset"),))
+    """What is left are pages that never answer, on two hosts that do: their attempts are spent."""
+    reset = Route("/dead/*", (Answer(fault="reset"),))
     with Site(*[Host(latency_s=0.02, routes=(reset,))] * 2) as site:
-        urls = [site.url(path, host) for path in ("/page/0", "/dead", "/page/1") for host in (0, 1)]
-        result = await crawl(ListSpider, {"SLUICE_RETRY_BASE_S": 1}, urls=urls, timeout_s=40)
-        dead = [site.url("/dead", host) for host in (0, 1)]
+        urls = [site.url(f"/page/{n}", host) for n in range(2) for host in (0, 1)]
+        dead = [site.url(f"/dead/{n}", host) for n in range(2) for host in (0, 1)]
+        result = await crawl(
+            ListSpider, {"SLUICE_RETRY_BASE_S": 0.5}, urls=[*urls, *dead], timeout_s=40
+        )
     assert result.reason == "finished"
     assert len(result.items) == 4
     assert sorted(row["url"] for row in letters()) == sorted(dead)
     assert {row["attempts"] for row in letters()} == {3}
+    assert "sluice/outages" not in result.stats
