@@ -5,7 +5,7 @@
 #   bash run.sh lint     set all up and run the linters
 #   bash run.sh bench    set all up and run the benchmarks against stock Scrapy
 #   bash run.sh setup    only set up: a virtual environment in .venv
-# Debian packages that some tests need (nginx, python3-doc, chromium, promtool, tmux) are installed where this runs as root;
+# Debian packages that some tests need (nginx, python3-doc, chromium, promtool, tmux, a Redis with TLS) are installed where this runs as root;
 # elsewhere those tests are skipped, with the reason.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -58,7 +58,7 @@ setup() { # $1: requirements file
 }
 
 setup_tests() {
-    if can_apt; then apt_install nginx-light python3-doc chromium prometheus tmux systemd; fi
+    if can_apt; then apt_install nginx-light python3-doc chromium prometheus tmux systemd redis-server; fi
     setup requirements-dev.txt
 }
 

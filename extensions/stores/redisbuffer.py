@@ -96,6 +96,11 @@ class Outgoing:
         """Has all that may go gone, and arrived?"""
         return self.parcel is None and not (self._rows or self._seen or self._moves or self._done)
 
+    @property
+    def is_clear(self) -> bool:
+        """Is there nothing at all to tell, now or when results have arrived?"""
+        return self.is_empty and not self._waiting
+
     def unsent(self, id_: int) -> StoredRequest | None:
         """The row *id_*, if it has not gone yet."""
         return self._rows.get(id_)

@@ -161,6 +161,10 @@ class Exchange:
             *parcel.arguments(),
         ]
 
+    @property
+    def _has_nothing(self) -> bool:
+        return not (self._hand.rows or len(self._hand.shelf)) and self._out.is_clear
+
     def _fetch_arguments(self, release: list[str], learned: dict[str, str]) -> list[Any]:
         terms, wishes, hand = self.terms, self.wishes, self._hand
         in_contact_s = time.monotonic() - self._contact_since
@@ -179,6 +183,7 @@ class Exchange:
             "" if wishes.due_by is None else repr(wishes.due_by),
             wishes.due_limit,
             int(wishes.memory),
+            int(self._has_nothing),
             len(release),
             *release,
             *_pairs(learned),
@@ -225,7 +230,7 @@ class Exchange:
         for domain, left in fetched.lines:
             hand.own.add(domain)
             hand.shelf.note_line(domain, left)
-        for domain, rows in hand.shelf.put(fetched.rows).items():
+        for domain, rows in hand.shelf.put(hand.new(fetched.rows)).items():
             first = rows[0]
             events.backlog(DomainBacklog(domain, len(rows), first.priority, first.rank))
         if fetched.crashed:

@@ -90,6 +90,10 @@ class Hand:
             self.rows[row.id] = State.WINDOW
         return rows
 
+    def new(self, rows: Iterable[StoredRequest]) -> list[StoredRequest]:
+        """Those of *rows* that the owner has not got: a failover may bring some again."""
+        return [row for row in rows if row.id not in self.rows]
+
     def backlog(self, domain: str) -> DomainBacklog:
         """The rows of *domain* on the shelf."""
         rows = self.shelf.peek(domain)

@@ -117,6 +117,10 @@ def judge(error: Exception) -> Exception:
         return RedisRefused(
             f"Redis refuses this worker ({text}): look at REDIS_URL, REDIS_PARAMS and the server's ACL."
         )
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        return RedisRefused(
+            f"Redis's certificate is not trusted ({text}): give ssl_ca_certs in REDIS_PARAMS or in the URL."
+        )
     if isinstance(error, errors.OutOfMemoryError) or text.startswith("OOM") or "allow-oom" in text:
         return RedisFull("Redis is full (maxmemory is reached).")
     if text.startswith("MISCONF"):

@@ -113,6 +113,32 @@ async def test_a_worker_that_was_taken_for_dead_says_nothing_that_counts(server)
 
 
 @deferred_f_from_coro_f
+async def test_an_end_that_a_failover_lost_is_made_up_for(server):
+    """A replica that takes over may not have heard of the last ends: its worker has nothing, and yet holds the rows."""
+    store = a_store(server)
+    await store.connect()
+    store.commit(Batch(inserts=[row(1, state=State.WINDOW), row(2, state=State.WINDOW)]))
+    await store.exchange()
+    before = {key: server.client.dump(key) for key in server.client.keys("*")}
+    store.commit(Batch(done=[1, 2]))
+    await store.exchange()
+    assert store.totals.rows == 0
+    for key, value in before.items():
+        server.client.restore(key, 0, value, replace=True)
+    deadline = time.monotonic() + 10
+    while store.fetched < 2 and time.monotonic() < deadline:
+        store.wishes.domains = 1
+        await store.exchange()
+    assert sorted(r.id for r in store.refill("a.example", 9)) == [1, 2]
+    store.commit(Batch(done=[1, 2]))
+    await store.exchange()
+    await store.exchange()
+    assert store.totals.rows == 0
+    await store.leave()
+    store.close()
+
+
+@deferred_f_from_coro_f
 async def test_evicted_keys_are_recognised(server):
     store = a_store(server)
     await store.connect()

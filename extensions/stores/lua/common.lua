@@ -131,6 +131,19 @@ local function leave_parent(w, id, where)
   if parent and call('LREM', K .. ':kids:' .. w .. ':' .. parent, 1, id) == 1 then call('HINCRBY', JOB, 'held', -1) end
 end
 
+-- Worker *w* has nothing: what its hand holds goes back.
+local function empty_hand(w, most)
+  if call('EXISTS', hand_of(w)) == 0 then return end
+  local told = {}
+  for _, parent in ipairs(call('SMEMBERS', K .. ':parents:' .. w)) do children(w, parent, false, told) end
+  for _, id in ipairs(call('HKEYS', hand_of(w))) do
+    local value = call('HGET', K, id)
+    if value then into_line(id, value, told) end
+  end
+  call('DEL', hand_of(w))
+  tell_all(told, most)
+end
+
 -- Give back what a dead or leaving worker has. Rows that were sent count one crash. A death takes all that is in flight with
 -- it, and one from outside may well meet a row that is tried alone: only a row that was sent alone at two of its deaths in a
 -- row can come to the last that it is allowed. Returns how many rows came back.

@@ -1,7 +1,7 @@
 -- One beat of a worker: renew its lease, bury the dead, bring what is due, release, claim, fetch.
 -- ARGV: worker, number, lease (ms), workers a domain, may it bury the dead? crashes that are too many,
 --       domains to claim, rows for a domain that says nothing else, rows in all,
---       due by (s; '' for this server's own time), rows that may come due, say how full the server is?
+--       due by (s; '' for this server's own time), rows that may come due, say how full the server is? has it nothing in hand?
 --       n, n * (domain to release), n, n * (domain, what its governor knows), n, n * (domain, rows wanted),
 --       n, n * (key to watch, the taker that uses it as a queue of seeds; '' for dead letters)
 -- Returns: status, what, { time (ms), rows, delayed, held, seen, domains to claim, domains, workers, hungry, next due, reclaimed,
@@ -15,8 +15,8 @@ local w, number, lease_ms, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(
 local may_reclaim, max_crashes = ARGV[5] == '1', tonumber(ARGV[6])
 local claims, usual, room = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local due_by, due_limit = ARGV[10], tonumber(ARGV[11])
-local ask_memory = ARGV[12] == '1'
-local at = 12
+local ask_memory, has_nothing = ARGV[12] == '1', ARGV[13] == '1'
+local at = 13
 local function take() at = at + 1; return ARGV[at] end
 
 local state, what = standing(w)
@@ -39,6 +39,11 @@ for _, id in ipairs(call('ZRANGEBYSCORE', DELAYED, '-inf', due_by, 'LIMIT', 0, d
   if value then into_line(id, value, told) end
 end
 tell_all(told, most)
+
+-- A failover lost what was said last: rows that this worker has ended long ago are in its hand again. Somebody must do them.
+if has_nothing and call('HEXISTS', worker_of(w), 'fetch') == 1 and call('HGET', worker_of(w), 'fetch') ~= number then
+  empty_hand(w, most)
+end
 
 for _ = 1, tonumber(take()) do release(take(), w, most) end
 for _ = 1, tonumber(take()) do
