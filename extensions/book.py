@@ -47,7 +47,7 @@ class Event(NamedTuple):
 
 TOTALS = (
     "asked", "got", "dead", "skipped", "answers", "refused", "overloaded", "retries_out",
-    "retries_in", "dead_items", "errors", "results",
+    "retries_in", "dead_items", "errors", "results", "seeds",
 )  # fmt: skip
 
 
@@ -62,6 +62,8 @@ class Book:
         self.answers = self.refused = self.overloaded = 0
         self.retries_out = self.retries_in = 0
         self.links = self.seeds = 0
+        self.seeds_before = 0  # taken on by earlier processes of this job
+        self.seeds_again = 0  # yielded by `start()` in this one, and known
         self.results = 0  # committed; those that wait are not in the sinks yet
         self.delayed: dict[str, int] = {}  # by domain
         self.dead_items = 0
@@ -207,6 +209,7 @@ class Book:
             value = totals.get(name, 0)
             if isinstance(value, int):
                 setattr(self, name, getattr(self, name) + value)
+        self.seeds_before = self.seeds
 
     def reconcile(self, left: int) -> int:
         """Make the sum come out after a crash, where *left* requests are still to come.
@@ -219,6 +222,15 @@ class Book:
         gone = self.asked - self.got - self.dead - self.skipped - left
         self.asked -= gone
         return max(0, gone)
+
+    def unread(self, left: int) -> int:
+        """How many new seeds the *left* ones hold that `start()` has not yielded yet.
+
+        A resumed job's `start()` begins anew, and yields first what earlier processes have taken on.
+        """
+        if self.seeds > self.seeds_before:
+            return left
+        return max(0, left - max(0, self.seeds_before - self.seeds_again))
 
     # -- bounds ------------------------------------------------------------------------------------
 

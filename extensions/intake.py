@@ -72,6 +72,7 @@ class Intake:
                 _keep_origin(request, parent)
         self._mark = mark
         if self._is_duplicate(request, parent):
+            control.book.seeds_again += parent is None
             return False
         now = control.now()
         entry = self._entry(request)

@@ -97,6 +97,7 @@ class Sampler:
             kept=kept,
             rss_limit_bytes=rss_limit_bytes,
         )
+        self._got_before = book.got
         self._gauges = Gauges()
         self._findings: tuple[Finding, ...] = ()
         self._ticked_due = self.started_due
@@ -185,6 +186,8 @@ class Sampler:
             pid=os.getpid(),
             started_at=self.started_at,
             running_s=readings.running_s,
+            here_s=self._here_s(),
+            got_here=book.got - self._got_before,
             code=str(code),
             level=self.bottleneck.level,
             sentence=sentence(code, readings),
@@ -217,7 +220,7 @@ class Sampler:
             self._findings = worth_a_look(
                 snapshot,
                 self.book,
-                here_s=time.monotonic() - self.started_due,
+                here_s=snapshot.here_s,
                 time_limit_s=self._time_limit_s,
             )
         return replace(snapshot, findings=self._findings)
@@ -230,4 +233,7 @@ class Sampler:
 
     def running_s(self) -> float:
         """How long this job has run, over all its processes."""
-        return self.earlier_s + time.monotonic() - self.started_due
+        return self.earlier_s + self._here_s()
+
+    def _here_s(self) -> float:
+        return time.monotonic() - self.started_due

@@ -122,7 +122,9 @@ class Snapshot:
     job: str
     pid: int
     started_at: float
-    running_s: float
+    running_s: float  # over all processes of the job
+    here_s: float  # this one
+    got_here: int  # pages of this one
     code: str
     level: Level
     sentence: Sentence
@@ -164,7 +166,7 @@ class Snapshot:
     @property
     def times_known(self) -> bool:
         """Is it late enough, and is nothing in the way, to tell when it ends?"""
-        early = self.running_s < 60 and self.account.got < 50
+        early = self.here_s < 60 and self.got_here < 50
         held = self.code in {
             "writer_behind", "paused", "sink_down", "disk_full", "network_down", "no_proxy"
         }  # fmt: skip

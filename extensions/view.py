@@ -113,7 +113,8 @@ class ControlView:
         engine = self._control.engine
         if compat.seeds_are_read(engine):
             return 0
-        return getattr(engine.spider, "seeds_left", None)
+        left: int | None = getattr(engine.spider, "seeds_left", None)
+        return None if left is None else self._control.book.unread(left)
 
     def _queues(self, gauges: Gauges, now_at: float) -> None:
         control = self._control
