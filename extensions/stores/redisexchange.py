@@ -134,6 +134,7 @@ class Exchange:
             replies = await self._scripts.run(*calls)
         except RedisAway:
             self._contact_since = math.inf
+            self._hand.known.clear()  # what answers next may be a replica that has not heard of them
             self.wishes.learned = learned | self.wishes.learned
             raise
         fetched = replies.pop()

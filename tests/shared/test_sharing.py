@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
+import pytest
 import pytest_twisted
 
 from spiders.queue import QueueSpider
@@ -61,9 +62,17 @@ def test_a_worker_that_comes_later_gets_its_share_of_the_domains(server, tmp_pat
 COUNTED = 8.0
 
 
+PUSHES = {
+    "list": lambda client, key, url: client.rpush(key, url),
+    "set": lambda client, key, url: client.sadd(key, url),
+    "zset": lambda client, key, url: client.zadd(key, {url: 1.0}),
+}
+
+
+@pytest.mark.parametrize("kind", PUSHES)
 @pytest_twisted.ensureDeferred
 async def test_an_idle_worker_says_one_thing_a_second_and_is_awake_at_once(
-    crawl, site, server, shared
+    crawl, site, server, shared, kind
 ):
     pushed = []
     counts = []
@@ -83,7 +92,7 @@ async def test_an_idle_worker_says_one_thing_a_second_and_is_awake_at_once(
             await asyncio.sleep(1.3)
             pushed.append(time.time())
             url = site.url(f"/page/{n}")
-            await asyncio.to_thread(server.client.rpush, "queue:start_urls", url)
+            await asyncio.to_thread(PUSHES[kind], server.client, "queue:start_urls", url)
 
     feeding = asyncio.ensure_future(feed())
     settings = {**shared, "CLOSESPIDER_ITEMCOUNT": 3, "ROBOTSTXT_OBEY": False}
