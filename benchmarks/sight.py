@@ -167,7 +167,8 @@ def _window(name: str, site: Site, seeds: list[str], settings: dict[str, object]
 
 def _parts(site: Site, name: str) -> Parts:
     slow, fast, more = (
-        _counted(site, name, pages, per_s) for pages, per_s in ((300, 7.5), (300, 24), (800, 20))
+        _counted(site, name, pages, per_s)
+        for pages, per_s in ((200, 5.0), (200, 15.0), (600, 15.0))
     )
     return parts(slow, fast, more)
 

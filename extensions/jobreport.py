@@ -23,18 +23,22 @@ if TYPE_CHECKING:
 KILLED = "killed"  # shown in place of a finish reason: nothing and nobody closed the crawl
 
 
-def job_report(folder: Path) -> dict[str, Any]:
+def job_report(folder: Path, *, kept: bool = True) -> dict[str, Any]:
     """The report of the job in *folder*, running, ended or killed.
+
+    Args:
+        folder: JOBDIR.
+        kept: Begin with the last report that the crawl kept; else, and where there is none, only what the store knows.
 
     Raises:
         StoreError: there is no job, or it cannot be read.
-        ValueError: its report was written by another version.
+        Exception: what was kept is damaged, or of another version: its form is not checked.
     """
     with JobReader(folder) as job:
         summary = job.summary(busiest=0)
-    totals = json.loads(summary.facts.get(names.FACT_ACCOUNT, "{}"))
+    totals = _totals(summary)
     try:
-        data = report.load(folder)
+        data = report.load(folder) if kept else _bare(summary, totals, folder)
     except FileNotFoundError:
         data = _bare(summary, totals, folder)
     status = data["status"]
@@ -42,6 +46,14 @@ def job_report(folder: Path) -> dict[str, Any]:
         return data
     _bring_up(data, summary, totals)
     return data
+
+
+def _totals(summary: JobSummary) -> dict[str, int]:
+    try:
+        totals = json.loads(summary.facts.get(names.FACT_ACCOUNT, "{}"))
+    except ValueError:
+        return {}
+    return totals if isinstance(totals, dict) else {}
 
 
 def _bring_up(data: dict[str, Any], summary: JobSummary, totals: dict[str, int]) -> None:

@@ -118,24 +118,27 @@ class Command(ScrapyCommand):
     def _report(self, folder: Path, opts: argparse.Namespace) -> None:
         try:
             data = job_report(folder)
-        except ValueError as error:
-            raise Refused(str(error)) from None
+            written = _written(data, opts)
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a damaged file, or another version's, leads to
+            why = error if isinstance(error, ValueError | OSError) else "its form is another"
+            print(
+                f"scrapy job: {folder / FILE} cannot be used ({why}): this is what the store alone knows",
+                file=sys.stderr,
+            )
+            data = job_report(folder, kept=False)
+            written = _written(data, opts)
         if opts.if_incomplete and report.is_complete(data):
             return
-        if opts.html is not None:
-            from ..reporthtml import html  # noqa: PLC0415 - few ask for it
-
-            try:
-                Path(opts.html).write_text(html(data), encoding="utf-8")
-            except OSError as error:
-                raise Refused(f"{opts.html}: {error.strerror}") from None
-            print(f"{report.verdict(data)} Written to {opts.html}")
-        elif opts.json:
-            print(json.dumps(data))
-        elif opts.markdown:
-            print(markdown_report(data), end="")
-        else:
-            print(text_report(data), end="")
+        if opts.html is None:
+            print(written, end="")
+            return
+        try:
+            Path(opts.html).write_text(written, encoding="utf-8")
+        except OSError as error:
+            raise Refused(f"{opts.html}: {error.strerror}") from None
+        print(f"{report.verdict(data)} Written to {opts.html}")
 
     def _where(self, job: JobReader, url: str) -> list[dict[str, Any]]:
         assert self.settings is not None
@@ -168,6 +171,18 @@ class Command(ScrapyCommand):
         if not any(folder.iterdir()):
             folder.rmdir()
         print(f"{folder}: deleted" if opts.force else f"{folder}: deleted ({left})")
+
+
+def _written(data: dict[str, Any], opts: argparse.Namespace) -> str:
+    """The report in the form that was asked for."""
+    if opts.html is not None:
+        from ..reporthtml import html  # noqa: PLC0415 - few ask for it
+
+        return html(data)
+    if opts.json:
+        report.verdict(data)  # what cannot be told is not handed out either
+        return json.dumps(data) + "\n"
+    return markdown_report(data) if opts.markdown else text_report(data)
 
 
 def _what_would_be_lost(folder: Path) -> str:

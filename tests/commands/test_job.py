@@ -62,7 +62,10 @@ def job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tup
     def run(*args: str, **options: Any) -> tuple[int, str, str]:
         command = Command()
         command.settings = Settings({"SLUICE_DEAD_LETTERS": str(tmp_path / "%(spider)s.sqlite")})
-        defaults = {"json": False, "url": None, "output": None, "force": False}
+        defaults = {
+            "json": False, "url": None, "output": None, "force": False, "html": None, "markdown": False,
+            "if_incomplete": False,
+        }  # fmt: skip
         command.run(list(args), Namespace(**(defaults | options)))
         out, err = capsys.readouterr()
         return command.exitcode, out, err
@@ -185,6 +188,7 @@ def test_clean_leaves_what_is_not_the_jobs(store: SqliteJobStore, folder: Path, 
         (("stat", "x"), "not 'stat'"),
         (("status",), "needs one folder"),
         (("status", "nowhere"), "nowhere: holds no job"),
+        (("report", "nowhere"), "nowhere: holds no job"),
         (("export", "nowhere"), "nowhere: holds no job"),
         (("clean", "nowhere"), "nowhere: holds no job"),
     ],
@@ -198,6 +202,54 @@ def test_a_wrong_word_is_one_clear_line(
     assert err.count("\n") == 1
     assert why in err
     assert not (tmp_path / "nowhere").exists()
+
+
+DAMAGED = {
+    "cut short": b'{"ver',
+    "no object": b"[]",
+    "no text": b"\xff\xfe\x00",
+    "nothing but a version": b'{"version": 1}',
+    "a later version's": b'{"version": 99, "status": {}}',
+    "other values": b'{"version": 1, "status": {"account": "x", "finish_reason": null}}',
+}
+
+
+@pytest.mark.parametrize("form", [{}, {"json": True}, {"markdown": True}, {"if_incomplete": True}])
+@pytest.mark.parametrize("how", DAMAGED)
+def test_a_damaged_report_is_said_in_one_line_and_the_store_tells_the_rest(
+    store: SqliteJobStore, folder: Path, job: Any, how: str, form: dict[str, bool]
+) -> None:
+    """The report that the crawl kept is a help; the store is the truth."""
+    store.close()
+    (folder / "report.json").write_bytes(DAMAGED[how])
+    code, out, err = job("report", str(folder), **form)
+    assert code == 0
+    assert err.count("\n") == 1
+    assert f"{folder}/report.json cannot be used" in err
+    assert "killed" in out
+
+
+def test_a_damaged_report_spoils_no_page_to_be_written(
+    store: SqliteJobStore, folder: Path, job: Any, tmp_path: Path
+) -> None:
+    store.close()
+    (folder / "report.json").mkdir()
+    code, out, err = job("report", str(folder), html=str(tmp_path / "report.html"))
+    assert (code, err.count("\n")) == (0, 1)
+    assert "Written to" in out
+    assert "<html" in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize("content", [b"", b"no database " * 500])
+def test_a_damaged_store_has_no_report(
+    store: SqliteJobStore, folder: Path, job: Any, content: bytes
+) -> None:
+    """One line, and the code of a refusal."""
+    store.close()
+    (folder / "job.sqlite").write_bytes(content)
+    code, out, err = job("report", str(folder))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert str(folder) in err
 
 
 def test_scrapy_finds_the_command(scrapy_cli: Any) -> None:
