@@ -52,7 +52,9 @@ class FairShare:
         self._idle_since: dict[str, float] = {}
         self._leaving: dict[str, float] = {}  # asked nothing more since
         self._stays_until: dict[str, float] = {}  # those that did not come to rest
-        self._said: dict[str, object] = {}  # what was last known of domains when it was said
+        self._said: dict[str, tuple[float, ...]] = {}  # the news of domains when they were said
+        self._rests: dict[str, float] = {}  # and their rests then
+        self._progress_due = 0.0
         self._unsaid: set[str] = set()  # of these more is known
 
     def wish(self) -> None:
@@ -66,6 +68,7 @@ class FairShare:
             wishes.memory = True
             self._release_idle(now)
             self._choose_leavers(now)
+            self._note_progress(now)
         self._let_go(now)
         self._tell_news(now)
 
@@ -76,6 +79,7 @@ class FairShare:
         self._idle_since.clear()
         self._stays_until.clear()
         self._said.clear()
+        self._rests.clear()
         self._unsaid.clear()
 
     # -- claiming --------------------------------------------------------------------------------
@@ -161,7 +165,7 @@ class FairShare:
             record = self._control.domains.find(name)
             if name not in self._store.domains:
                 self._stays(name)  # as far as this worker is concerned: it is another's
-            elif self._may_leave(name) and self._rests(name, record, now):
+            elif self._may_leave(name) and self._at_rest(name, record, now):
                 self._hand_back(name, record, now)
             elif now - since > LEAVES_WITHIN_S:
                 self._stays_until[name] = now + TRIED_AGAIN_S
@@ -169,7 +173,7 @@ class FairShare:
             elif not self._may_leave(name):
                 self._stays(name)
 
-    def _rests(self, name: str, record: Domain | None, now: float) -> bool:
+    def _at_rest(self, name: str, record: Domain | None, now: float) -> bool:
         if self._arrivals.of(name):
             return False
         return record is None or (
@@ -204,6 +208,7 @@ class FairShare:
         self._idle_since.pop(name, None)
         self._stays_until.pop(name, None)
         self._said.pop(name, None)
+        self._rests.pop(name, None)
         self._unsaid.discard(name)
 
     # -- telling ---------------------------------------------------------------------------------
@@ -212,6 +217,18 @@ class FairShare:
         """*domain* answered, or did not: was something found that its next holder must know?"""
         if domain.governor.news != self._said.get(domain.name, NOTHING):
             self._unsaid.add(domain.name)
+
+    def _note_progress(self, now: float) -> None:
+        """A rest that goes down must not begin again with each holder: then nobody would ever try for more."""
+        if now < self._progress_due:
+            return
+        self._progress_due = now + self._store.lease_s / 6
+        for name in self._store.domains:
+            record = self._control.domains.find(name)
+            if record is not None and record.governor.pace is not None:
+                rest_s = record.governor.rest_s
+                if abs(rest_s - self._rests.get(name, math.inf)) >= 1.0:
+                    self._unsaid.add(name)
 
     def _tell_news(self, now: float) -> None:
         """What the governors find outlives this worker, however it ends: it is said at once."""
@@ -227,7 +244,7 @@ class FairShare:
         governor = record.governor
         if governor.forgettable(now) and governor.news == NOTHING:
             return
-        self._said[name] = governor.news
+        self._said[name], self._rests[name] = governor.news, governor.rest_s
         kept = {key: _short(value) for key, value in governor.kept(now).items() if value}
         at = round(self._control.now_at())
         self._store.wishes.learned[name] = json.dumps({**kept, "at": at})

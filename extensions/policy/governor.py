@@ -321,6 +321,11 @@ class DomainGovernor:
         """Changes when something was found that a new holder of the domain must know."""
         return (self._pace.cuts, self._concurrency.cuts, self._hold.fails, self._hold.until_due)
 
+    @property
+    def rest_s(self) -> float:
+        """Seconds at the pace until more is tried: it goes down without any news."""
+        return self._pace.rest_s
+
     def kept(self, now: float) -> Kept:
         """What a new holder of the domain goes on from, as `take_over` does: also what was only begun."""
         return {

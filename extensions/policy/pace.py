@@ -220,12 +220,17 @@ class Pace:
         """Take an earlier run's mark, and look for more at once."""
         self._limit.mark = mark
 
+    @property
+    def rest_s(self) -> float:
+        """Seconds of waiting for tokens until more is tried; inf in the middle of a cut, 0 without a limit."""
+        return max(0.0, self._hold_s - self._clock_s)
+
     def kept(self, now: float) -> Kept:
         """What a new holder of the domain needs of it; in the middle of a cut, what can be believed of it by then."""
         mark, law = self.mark, self._law
         if mark is None:
             return {}
-        rest_s = max(0.0, self._hold_s - self._clock_s)
+        rest_s = self.rest_s
         if self._cut_due is not None:
             if not self._cut_above or self._cut_pace is math.inf:
                 mark *= law.quarter
