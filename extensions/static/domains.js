@@ -49,7 +49,7 @@
   function line(row, now, most) {
     const tr = make('tr'), [word, shape, tone] = STATES[row.state] || STATES.ready;
     const cell = (className, ...content) => { const td = make('td', className, ...content); tr.append(td); return td; };
-    const name = make('button', '', F.middle(F.printable(row.domain), 30)); name.type = 'button'; name.dataset.domain = row.domain; name.title = F.printable(row.domain); name.onclick = () => opened(row.domain);
+    const name = make('button', '', F.middle(F.printable(row.domain), 26)); name.type = 'button'; name.dataset.domain = row.domain; name.title = F.printable(row.domain); name.onclick = () => opened(row.domain);
     cell('dom', name);
     cell('l stc', make('span', 'st ' + tone, glyph(shape), word));
     const due = next(row, now), why = cell('l why', F.printable(row.why));

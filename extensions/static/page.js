@@ -25,8 +25,8 @@
     if (s.finish_reason) { box.replaceChildren(`${F.perSecond(s.pages_per_s_mean)} on average`); return; }
     if (open) { box.replaceChildren(`links are still being found: ${s.links_per_page.toFixed(1)} for each page got`); return; }
     if (!t.known) {
-      const held = ['writer_behind', 'paused', 'sink_down', 'disk_full', 'network_down'].includes(s.bottleneck.code);
-      box.replaceChildren(held ? 'time left: unknown while it is held' : 'time left after the first minute'); return;
+      const held = ['writer_behind', 'paused', 'sink_down', 'disk_full', 'network_down', 'no_proxy'].includes(s.bottleneck.code);
+      box.replaceChildren(held ? 'time left: unknown while it is held' : 'time left is known after a minute'); return;
     }
     const soon = at => at - s.at < 60 ? `in ${F.duration(at - s.at)}` : `by ≈ ${F.clock(at)}`;
     const all = t.all_at === null ? ['end unknown'] : ['all ', make('b', '', soon(t.all_at))];
