@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from importlib.metadata import version
 
-from .display import display
+from .display import display, display_instructions
 from .governor import governor
 from .peers import peers
 from .polls import polls
@@ -33,6 +33,7 @@ SCENARIOS = {
     "seen_instructions": seen_instructions,
     "polls": polls,
     "display": display,
+    "display_instructions": display_instructions,
 }
 IF_NAMED = {"peers": peers, "rotating": rotating}
 

@@ -20,6 +20,7 @@ from .arrivals import Arrivals
 from .away import RETRY_BASE_S, RETRY_CAP_S, Away
 from .fairshare import FairShare
 from .hearing import Hearing
+from .policy.wording import plural
 from .stores.base import State, StoreBroken, StoreError, StoreTooNew
 from .stores.redisanswers import Fenced, JobLost
 from .stores.redisscripts import RedisRefused
@@ -207,6 +208,12 @@ class Distributed:
         control, store = self._control, self.store
         control.stats.set_value(names.STAT_LATE_ENDS, store.late_ends)
         control.stats.set_value(names.STAT_WORKERS, store.totals.workers)
+        if store.totals.reclaimed:
+            told = (
+                f"{plural(store.totals.reclaimed, 'request')} came back from a worker that is gone"
+            )
+            logger.info("%s", told)
+            control.book.changed(time.time(), None, told)
         if store.full:
             self._away.failures = 0
             self._away.wait_s(StoreError("Redis is full (maxmemory): new requests wait here."))

@@ -17,10 +17,11 @@ from scrapy.utils.asyncio import call_later
 
 from .looks import LOOK_S, LOOKS_PER_TICK, CpuTime, Looks, Tape
 from .policy.account import Account
-from .policy.bottleneck import Bottleneck, Code
+from .policy.bottleneck import Code
 from .policy.eta import Times
 from .policy.history import History
 from .policy.sentences import sentence
+from .policy.shown import Bottleneck
 from .readings import OWN_HOLDS, Reader
 from .rounds import Rounds
 from .snapshot import Gauges, Snapshot

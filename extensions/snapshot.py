@@ -44,6 +44,7 @@ class Gauges:
     results_written: int = 0
     sink: str = "results"
     sink_down_s: float = 0.0
+    sink_says: str = ""  # why it takes nothing
     store: str = "job store"
     store_silent_s: float = 0.0
     network_down: bool = False

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from .book import Book
     from .domainrow import DomainRow
-    from .policy.bottleneck import Span
     from .policy.paceline import PaceLine
+    from .policy.shown import Span
     from .sampler import Sampler
     from .snapshot import Snapshot
     from .stores.deadletter_rows import Row

@@ -150,6 +150,7 @@ class ControlView:
             if down:
                 gauges.sink = down[0].name
                 gauges.sink_down_s = max(0.0, now_at - down[0].since_at)
+                gauges.sink_says = down[0].message
 
     def _came_at(self, number: int, now_at: float) -> float:
         """When the result after the *number*-th was committed, to a second."""

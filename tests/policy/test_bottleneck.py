@@ -9,16 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extensions.policy.bottleneck import (
-    AT_ONCE,
     LEVELS,
     RULES,
-    Bottleneck,
     Cause,
     Code,
     Readings,
     code_of,
 )
 from extensions.policy.sentences import MAX_CLAUSE, MAX_SENTENCE, NAMES, clause, sentence
+from extensions.policy.shown import AT_ONCE, Bottleneck
 
 counts = st.integers(0, 10**13)
 shares = st.floats(0, 1)
@@ -53,6 +52,7 @@ any_readings = st.builds(
     network_down=st.booleans(),
     sink=st.text(max_size=300),
     sink_down_s=seconds,
+    sink_says=st.text(max_size=999),
     results_waiting=counts,
     results_bound=counts,
     results_share=shares,
@@ -268,3 +268,12 @@ def test_a_wait_that_is_over_is_not_counted_as_no_domains() -> None:
 def test_a_code_that_outlasts_its_cause_counts_no_domains(code: Code) -> None:
     """No "0 of 2 domains", in the second in which nothing is kept so any more."""
     assert " 0 " not in sentence(code, readings(blocked=blocked(none=2), slowest="")).text
+
+
+def test_a_sink_that_takes_nothing_says_why() -> None:
+    """In the second line, so that nobody has to look for it in the log."""
+    state = Readings(
+        sink="PostgreSQL", sink_down_s=22, sink_says="connection refused.", results_waiting=4
+    )
+    assert sentence(Code.SINK_DOWN, state).hint.startswith("connection refused. Results are kept")
+    assert sentence(Code.SINK_DOWN, Readings(sink_down_s=22)).hint.startswith("Results are kept")
