@@ -6,7 +6,6 @@ fails is logged; the crawl goes on and ends as it would without.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import os
@@ -24,11 +23,13 @@ from . import names, progress, report, whereabouts
 from .actions import PageActions
 from .config import Config
 from .control import Control
+from .keptreport import KeptReport
 from .notify import Notifier
 from .policy.bottleneck import Code
-from .policy.ending import Ending, Exit, exit_code, fail_on
+from .policy.ending import Exit, fail_on
 from .reporttext import text_report
 from .sampler import Sampler
+from .stocktaking import take_stock
 from .version import code_version, versions
 from .view import ControlView
 
@@ -49,7 +50,6 @@ progress_log = logging.getLogger("sluice.progress")
 
 URL_FILE = "status.url"
 LINE_S = 60.0
-SAVE_S = 30.0
 
 EXIT_DECIDED = object()
 """Signal: the crawl has ended, with an exit code. Unlike `engine_stopped` it is sent too when the
@@ -91,8 +91,7 @@ class Overview:
         self._display: Display | None = None
         self._notifier: Notifier | None = None
         self._line_due = 0.0
-        self._save_due = 0.0
-        self._saving: asyncio.Task[None] | None = None
+        self._report: KeptReport | None = None
         self._shown_live = False
         self._has_told = False
         self.exit_code: int | None = None
@@ -137,11 +136,6 @@ class Overview:
         """Address of the status page, where there is one."""
         return self._page.url if self._page is not None else None
 
-    @property
-    def _own_folder(self) -> Path | None:
-        """JOBDIR if this process has the job open: what lies there is another's if it was refused."""
-        return self._folder if self._control.is_open else None
-
     # -- begin -------------------------------------------------------------------------------------
 
     async def spider_opened(self) -> None:
@@ -167,15 +161,17 @@ class Overview:
             moved=self._moved,
             bottleneck_changed=self._bottleneck_changed,
         )
-        self._recall(sampler)
+        kept = self._report = KeptReport(
+            sampler=sampler, control=control, config=self._config, folder=self._folder
+        )
+        kept.recall()
         sampler.listeners.append(self._every_second)
         self._line_due = time.monotonic() + LINE_S
-        self._save_due = time.monotonic() + SAVE_S
         self._notifier = Notifier.from_environment()
         if self._notifier is not None:
             sampler.listeners.append(self._notifier.show)
         if self._config.status_port is not None:
-            await self._open_page(sampler, self._config.status_port)
+            await self._open_page(sampler, kept, self._config.status_port)
         sampler.start()
         if self._live:
             self._shown_live = True
@@ -185,18 +181,7 @@ class Overview:
             self._display = Display(sampler=sampler)
             self._display.start()
 
-    def _recall(self, sampler: Sampler) -> None:
-        """Go on from what an earlier process of this job has shown."""
-        folder = self._own_folder
-        if folder is None:
-            return
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            status = report.load(folder)["status"]
-            sampler.bottleneck.restore(status["bottleneck"]["seconds"])
-            sampler.earlier_s = float(status["running_s"])
-            sampler.started_at = float(status["started_at"])
-
-    async def _open_page(self, sampler: Sampler, port: int) -> None:
+    async def _open_page(self, sampler: Sampler, kept: KeptReport, port: int) -> None:
         # A crawl without the page starts without a web server and a metrics library.
         from .metrics import CrawlMetrics  # noqa: PLC0415
         from .statuspage import StatusPage  # noqa: PLC0415
@@ -210,14 +195,14 @@ class Overview:
             where=self._where if self._folder is not None else None,
             letters=self._letters if self._config.dead_letters is not None else None,
             metrics=CrawlMetrics(sampler=sampler).scrape,
-            text=lambda: text_report(self._report()),
+            text=lambda: text_report(kept.data()),
         )
         url = await self._page.start()
         if url is None:
             return
         logger.info("Status page: %s", url)
         self._control.stats.set_value(names.STAT_STATUS_URL, url)
-        folder = self._own_folder
+        folder = kept.own_folder
         if folder is not None:
             with contextlib.suppress(OSError):
                 (folder / URL_FILE).write_text(url + "\n", encoding="ascii")
@@ -250,86 +235,36 @@ class Overview:
         if now >= self._line_due:
             self._line_due = now + LINE_S
             progress_log.info("%s", progress.line(snapshot), extra={"sluice": snapshot.figures()})
-        if self._own_folder is not None and now >= self._save_due and self._saving is None:
-            self._save_due = now + SAVE_S
-            self._saving = asyncio.ensure_future(self._save())
-
-    def _report(self) -> dict[str, Any]:
-        sampler = self._sampler
-        if sampler is None:
-            raise RuntimeError("the crawl has not begun")
-        return report.report_data(
-            sampler,
-            job_dir=str(self._folder) if self._folder is not None else None,
-            results=", ".join(self._results()),
-            fail_on=", ".join(str(condition) for condition in fail_on(self._config.fail_on)),
-        )
-
-    def _results(self) -> list[str]:
-        writer = self._control.writer
-        return [] if writer is None else [state.name for state in writer.states]
-
-    async def _save(self) -> None:
-        folder = self._own_folder
-        if folder is not None:
-            data = self.data or self._report()
-            try:
-                await run_in_thread(report.save, data, folder)
-            except OSError as error:
-                logger.warning("The report could not be kept in %s: %s", folder, error)
-        self._saving = None
+        if self._report is not None:
+            self._report.keep_now_and_then(now)
 
     # -- end ---------------------------------------------------------------------------------------
 
     async def spider_closed(self, reason: str) -> None:
         """Take stock."""
-        sampler = self._sampler
-        if sampler is None:
+        sampler, kept = self._sampler, self._report
+        if sampler is None or kept is None:
             return
         sampler.stop()
         if self._notifier is not None:
             self._notifier.stopping()
         if self._display is not None:
             self._display.stop()
-        self._take_stock(sampler, reason)
-        if self._saving is not None:
-            await asyncio.wait([self._saving])
-        await self._save()
+        self.exit_code, self.exit_rule = take_stock(
+            sampler,
+            self._control,
+            reason,
+            kept=self._kept,
+            conditions=fail_on(self._config.fail_on),
+        )
+        self.data = kept.end()
+        self._control.crawler.signals.send_catch_log(EXIT_DECIDED, code=self.exit_code)
+        await kept.close()
         if self._page is not None:
             await self._page.stop()
-            if (folder := self._own_folder) is not None:
+            if (folder := kept.own_folder) is not None:
                 with contextlib.suppress(OSError):
                     (folder / URL_FILE).unlink()
-
-    def _take_stock(self, sampler: Sampler, reason: str) -> None:
-        control, book = self._control, self._control.book
-        sampler.finish = (reason, False)
-        snapshot = sampler.tick()
-        ending = Ending(
-            reason=reason,
-            account=snapshot.account,
-            answers=book.answers,
-            refused=book.refused,
-            lost_items=book.dead_items,
-            unwritten=snapshot.gauges.results_waiting,
-            source_failed=control.source_failed,
-            kept=self._kept,
-        )
-        code, rule = exit_code(ending, fail_on(self._config.fail_on))
-        self.exit_code, self.exit_rule = int(code), rule
-        sampler.finish = (reason, ending.complete)
-        sampler.exit = (int(code), rule)
-        sampler.tick()
-        self.data = self._report()
-        stats = control.stats
-        stats.set_value(names.STAT_COMPLETE, ending.complete)
-        stats.set_value(names.STAT_EXIT_CODE, int(code))
-        stats.set_value(names.STAT_ACCOUNT_OFF, snapshot.account.difference)
-        for name, spent in sampler.bottleneck.snapshot().items():
-            if name in {Code.FINISHED, Code.INCOMPLETE}:
-                continue
-            stats.set_value(names.STAT_BOTTLENECK % name, spent)
-        control.crawler.signals.send_catch_log(EXIT_DECIDED, code=int(code))
 
     def engine_stopped(self) -> None:
         """The verdict is the last line of the log.
