@@ -17,7 +17,7 @@ from .scenarios import Table
 
 SIZES = ((80, 24), (120, 40), (200, 50), (56, 12))
 PER_S = 700
-LINES = 7000
+LINES = 3500
 LARGEST = (200, 50)
 COUNTED = ((200, 20.0), (200, 80.0), (800, 80.0))
 """Lines and lines a second of the runs under valgrind: few enough that it keeps up."""
