@@ -50,7 +50,7 @@ class PaceLine:
 
     def mark(self, at: float, got: int, pace: float | None) -> None:
         """So many pages so far, and so fast may it be asked; what came since the last mark came evenly."""
-        more = got - self._got
+        more = max(0, got - self._got)
         self._got, self._pace = got, pace
         passed = max(0, int((at - self.start_at) / self.step_s) - self._whole)
         while self._whole + passed >= KEPT:

@@ -27,7 +27,7 @@
       cursor: {y: false, points: {size: 5}, drag: {x: true, y: false}, ...(chart.alone ? {} : {sync: {key: 'sluice'}})},
       scales: {x: {time: true}, y: {range: (u, low, high) => [0, Math.max(high || 0, chart.floor || 1, ...(chart.marks || []).map(m => m[0] || 0)) * 1.06]}},
       axes: [
-        {stroke: ink2, font, size: 26, gap: 7, space: 64, grid: {show: false}, ticks: {show: false}, values: (u, t) => t.map(v => hm(v, u.data[0].length < 240))},
+        {stroke: ink2, font, size: 26, gap: 7, space: 64, grid: {show: false}, ticks: {show: false}, values: (u, t) => t.map(v => hm(v, u.data[0][u.data[0].length - 1] - u.data[0][0] < 240))},
         {stroke: ink2, font, size: 40, gap: 5, space: 30, grid: {stroke: grid, width: 1}, ticks: {show: false}, values: (u, t) => t.map(v => v >= 1e4 ? v / 1e3 + 'k' : v >= 10 || Number.isInteger(v) ? F.count(v) : String(+v.toFixed(2)))},
       ],
       series: [{}, ...chart.series.map((s, j) => ({stroke: j ? second : data, width: 1.4, dash: j ? [4, 3] : undefined, fill: j ? undefined : data + '1f', points: {show: false}}))],

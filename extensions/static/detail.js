@@ -25,7 +25,7 @@
   /** Pages a second since the domain was first asked, and the most that it may be asked for, where that is known. */
   function pace(line) {
     const values = line ? line.pages_per_s : [];
-    chart.hidden = values.length < 3;
+    chart.hidden = values.length < 3 || !chart.isConnected;  // a chart is as wide as its place is on the page
     if (chart.hidden) return;
     const limited = line.pace.some(limit => limit !== null), columns = {pages: values, limit: line.pace.map(limit => limit ?? NaN)};
     const series = [{column: 'pages', unit: ' pages/s', digits: 2}, ...(limited ? [{column: 'limit', unit: ' at most', digits: 2}] : [])];
