@@ -18,7 +18,6 @@ from .conflicts import (
     other_retry_middleware,
     refuse_conflicts,
     refuse_missing_packages,
-    refuse_words,
     take_over_from_scrapy_redis,
 )
 from .contracts import add_contracts, checking, prepare_check
@@ -32,6 +31,7 @@ from .scheduler import Scheduler
 from .startgate import StartGate
 from .stats import DirectStatsCollector
 from .throttle import ThrottleMiddleware
+from .wrongvalues import refuse_unloadable, refuse_words
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -71,6 +71,7 @@ class Addon:
         if not config.enabled:
             raise NotConfigured
         refuse_words(settings)
+        refuse_unloadable(settings)
         if config.frontier != "local":
             take_over_from_scrapy_redis(settings)
         refuse_conflicts(settings)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.core.downloader import Downloader
 from scrapy.downloadermiddlewares.retry import RetryMiddleware as StockRetryMiddleware
-from scrapy.settings import default_settings, iter_default_settings
+from scrapy.settings import default_settings
 from scrapy.utils.misc import load_object
 from twisted.internet.asyncioreactor import AsyncioSelectorReactor
 
@@ -40,36 +40,6 @@ def take_over_from_scrapy_redis(settings: BaseSettings) -> None:
 
 
 _MAY_PASS = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
-
-_FRACTIONS = {
-    "AUTOTHROTTLE_MAX_DELAY",
-    "AUTOTHROTTLE_START_DELAY",
-    "CLOSESPIDER_TIMEOUT",
-    "DNS_TIMEOUT",
-    "DOWNLOAD_DELAY",
-    "DOWNLOAD_DELAY_JITTER",
-    "DOWNLOAD_TIMEOUT",
-    "LOGSTATS_INTERVAL",
-}
-"""Seconds that Scrapy reads as fractions, though their defaults are whole."""
-
-
-def refuse_words(settings: BaseSettings) -> None:
-    """Refuse words where Scrapy wants a number: it would end in a traceback, wherever it is first read.
-
-    Raises:
-        BadSetting: names the setting and its value.
-    """
-    for name, default in iter_default_settings():
-        if type(default) not in {int, float} or name.endswith("_ENABLED"):
-            continue
-        value = settings.get(name)
-        read = float if type(default) is float or name in _FRACTIONS else int
-        try:
-            read(default if value is None else value)
-        except (TypeError, ValueError):
-            kind = "number" if read is float else "whole number"
-            raise BadSetting(name, value, f"give a {kind}, for example {default}") from None
 
 
 def refuse_conflicts(settings: BaseSettings) -> None:

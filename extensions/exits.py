@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Never
 
 from scrapy import signals
 from scrapy.commands import BaseRunSpiderCommand
+from scrapy.exceptions import UsageError
 from scrapy.utils.log import get_scrapy_root_handler
 from twisted.internet.defer import Deferred
 
@@ -23,6 +24,7 @@ from .config import BadSetting
 from .control import Control
 from .overview import Overview, follow_exit
 from .policy.ending import Exit, worst
+from .wrongvalues import refuse_before_logging
 
 if TYPE_CHECKING:
     import argparse
@@ -39,6 +41,19 @@ class TellsTheEnd(BaseRunSpiderCommand):
     """A command that crawls. Its subclasses find the spider and say `crawl`."""
 
     _was_told = False  # by the crawl, how it ended
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        """Read the options; what Scrapy reads before it can log is refused here.
+
+        Raises:
+            UsageError: names the setting.
+        """
+        super().process_options(args, opts)
+        assert self.settings is not None
+        try:
+            refuse_before_logging(self.settings)
+        except BadSetting as error:
+            raise UsageError(str(error), print_help=False) from None
 
     def crawl(self, spidercls: type[Spider], opts: argparse.Namespace) -> None:
         """Crawl with *spidercls* until it has ended, and set the exit code."""
