@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 from importlib.metadata import version
 
+from .counters import counters
 from .display import display, display_instructions
 from .governor import governor
 from .peers import peers
@@ -32,6 +33,7 @@ SCENARIOS = {
     "seen": seen,
     "seen_instructions": seen_instructions,
     "polls": polls,
+    "counters": counters,
     "display": display,
     "display_instructions": display_instructions,
 }

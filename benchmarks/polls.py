@@ -27,17 +27,18 @@ DOMAINS = 20_000
 
 def polls(rounds: int) -> Table:
     """How long answers take, and hold the event loop, with 20,000 domains and a million pending."""
-    sampler = _large()
+    sampler = large()
     took = asyncio.run(_ask(sampler, max(20, rounds * 10)))
     rows = [(name, *(f"{value:.1f}" for value in values)) for name, values in took.items()]
     columns = ("answer", "median ms", "slowest ms", "loop held, slowest ms", "kB")
     return Table(f"Answers at {DOMAINS:,} domains and a million pending", columns, rows)
 
 
-def _large() -> Sampler:
+def large(domains: int = DOMAINS) -> Sampler:
+    """A crawl of so many domains, in the middle of its work."""
     book = Book()
     working = {}
-    for number in range(DOMAINS):
+    for number in range(domains):
         name = f"host-{number}.example"
         cause = Cause.HOLD if number % 9 == 0 else Cause.PACE
         working[name] = DomainNow(cause=cause, pending=50, pace=1.0, wait_s=number % 40)
@@ -46,7 +47,7 @@ def _large() -> Sampler:
             book.parsed(name, now=float(page), now_at=time.time())
     view = PlainView(working, pending_in_memory=4000, pending_on_disk=996_000, max_in_flight=64)
     sampler = Sampler(view=view, book=book, spider="site", job="large")
-    for _ in range(2 * DOMAINS // 250 + 2):
+    for _ in range(2 * domains // 250 + 2):
         sampler.tick()
     return sampler
 

@@ -72,12 +72,11 @@ def few(r: Readings) -> Sentence:
     """The last few domains decide the end."""
     has = "has" if r.working == 1 else "have"
     text = f"Only {count(r.working)} of {plural(r.domains, 'domain')} {has} work"
+    hint = ""
     if r.slowest and r.slowest_left_s is not None:
         text += f": {host(r.slowest, 30)} at {rate(r.slowest_per_s)}"
         text += f" needs {duration(r.slowest_left_s)}"
-    hint = ""
-    if r.slowest and r.slowest_per_s:
-        hint = f"{host(r.slowest)} answers {rate(r.slowest_per_s)} and decides the end."
+        hint = "It decides the end: asked first the next time, it ends with the others."
     return Sentence(f"{text}.", hint, domains=(r.slowest,) if r.slowest else ())
 
 
@@ -144,9 +143,7 @@ def speeding(r: Readings) -> Sentence:
     """Most domains have not met their limit."""
     return Sentence(
         f"Speeding up: {count(r.growing)} of {plural(r.working, 'domain')} "
-        f"{'has' if r.growing == 1 else 'have'} not met their limit.".replace(
-            "has not met their", "has not met its"
-        ),
+        f"{'has not met its' if r.growing == 1 else 'have not met their'} limit.",
         "Each answer that comes well lets a domain take a little more.",
     )
 
@@ -158,7 +155,7 @@ def mixed(r: Readings) -> Sentence:
             f"Nothing holds it back: {plural(r.in_flight, 'request')} in flight, "
             f"{count(r.pending)} pending, {count(r.delayed)} delayed."
         )
-    limit = r.of(
+    at_limit = r.of(
         Cause.PACE,
         Cause.CONCURRENCY,
         Cause.CRAWL_DELAY,
@@ -167,6 +164,6 @@ def mixed(r: Readings) -> Sentence:
         Cause.POOL,
     )
     return Sentence(
-        f"Nothing dominates: {plural(limit, 'domain')} at their limit, "
+        f"Nothing dominates: {plural(at_limit, 'domain')} at {'its' if at_limit == 1 else 'their'} limit, "
         f"{count(r.of(*HELD))} held, {count(r.of(Cause.NONE))} could send."
     )
