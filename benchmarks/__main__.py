@@ -1,6 +1,7 @@
 """``python -m benchmarks [NAME ...] [--rounds N]``: every scenario, or those that are named.
 
-``peers`` takes a quarter of an hour a round and installs a peer from PyPI, as ``rotating`` does: they run only if named.
+``peers`` takes a quarter of an hour a round and installs a peer from PyPI, as ``rotating`` does; what it costs to be seen
+takes minutes, and tmux or valgrind: these run only if named.
 """
 
 from __future__ import annotations
@@ -30,14 +31,17 @@ SCENARIOS = {
     "workers": workers,
     "redis_memory": memory,
     "sight": sight,
-    "seen": seen,
-    "seen_instructions": seen_instructions,
     "polls": polls,
     "counters": counters,
+}
+IF_NAMED = {
+    "peers": peers,
+    "rotating": rotating,
+    "seen": seen,
+    "seen_instructions": seen_instructions,
     "display": display,
     "display_instructions": display_instructions,
 }
-IF_NAMED = {"peers": peers, "rotating": rotating}
 
 
 def main() -> None:
@@ -45,7 +49,7 @@ def main() -> None:
     known = {**SCENARIOS, **IF_NAMED}
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
-        "names", nargs="*", help=f"of {', '.join(known)} (default: all but peers and rotating)"
+        "names", nargs="*", help=f"of {', '.join(known)} (default: all but {', '.join(IF_NAMED)})"
     )
     parser.add_argument("--rounds", type=int, default=3, help="runs of each client (median)")
     arguments = parser.parse_args()
