@@ -14,6 +14,7 @@ from .display import display, display_instructions
 from .governor import governor
 from .peers import peers
 from .polls import polls
+from .profiled import seen_samples
 from .proxies import choosing, rotating
 from .scenarios import SCENARIOS as OF_CRAWLS
 from .scenarios import Table
@@ -38,6 +39,7 @@ IF_NAMED = {
     "peers": peers,
     "rotating": rotating,
     "seen": seen,
+    "seen_samples": seen_samples,
     "seen_instructions": seen_instructions,
     "display": display,
     "display_instructions": display_instructions,

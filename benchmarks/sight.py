@@ -1,11 +1,12 @@
 """What it costs to be seen: a crawl with everything on beside one with everything off.
 
 On means: the live display on a terminal of 120x40, the status page polled each second as a browser does it, metrics
-scraped each 5 s. A busy machine's pages a second differ by more than what is looked for, so there are three ways to know:
+scraped each 5 s. A busy machine's pages a second differ by more than what is looked for, so there are other ways to know:
 
 - `sight`: at full speed, in turns: the pages a second themselves, with all their scatter;
 - `seen`: at a steady pace, in turns: processor time beside that of a crawl that nobody sees, as a part of a core. That
   is the part of its pages a second that a crawl at full speed loses;
+- `seen_samples` (in `profiled`): at full speed, the part of a profiler's samples that are in what shows;
 - `seen_instructions`: in CPU instructions, which no other program changes: what a second of being seen costs, in pages.
 """
 
@@ -151,8 +152,8 @@ def _in_turns(
 def _window(name: str, site: Site, seeds: list[str], settings: dict[str, object]) -> Window:
     """Watch a crawl for a while, and end it."""
     client = Client(name, sluice=True, settings={**SHOWN[name], **settings})
-    with _crawl(client, site, seeds) as process:
-        _wait_for_a_page(process, site)
+    with crawl(client, site, seeds) as process:
+        wait_for_a_page(process, site)
         time.sleep(SETTLES_S)
         began_at, used_s = time.time(), _used_s(process.pid)
         time.sleep(WINDOW_S)
@@ -177,7 +178,7 @@ def _counted(site: Site, name: str, count: int, per_s: float) -> Line:
     client = Client(name, sluice=True, settings={**SHOWN[name], **_steady(per_s)})
     with tempfile.TemporaryDirectory(prefix="sluice-bench-") as folder:
         file = Path(folder) / "count"
-        with _crawl(client, site, _seeds(site, count), count_into=file) as process:
+        with crawl(client, site, _seeds(site, count), count_into=file) as process:
             code = process.wait()
         if code > 0 and code not in ENDED:
             raise RuntimeError(f"the crawl with all {name} ended with {code}")
@@ -186,7 +187,7 @@ def _counted(site: Site, name: str, count: int, per_s: float) -> Line:
 
 
 @contextmanager
-def _crawl(
+def crawl(
     client: Client, site: Site, seeds: list[str], *, count_into: Path | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A crawl on a terminal, looked at if it shows a page."""
@@ -219,7 +220,8 @@ def _pages(site: Site) -> Iterator[Received]:
         yield from (received for received in site.log(host) if received.target != "/robots.txt")
 
 
-def _wait_for_a_page(process: subprocess.Popen[bytes], site: Site) -> None:
+def wait_for_a_page(process: subprocess.Popen[bytes], site: Site) -> None:
+    """Wait until the site was asked for the first one."""
     while not any(True for _ in _pages(site)):
         if process.poll() is not None:
             raise RuntimeError(f"the crawl ended with {process.returncode} before its first page")
