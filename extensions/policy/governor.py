@@ -135,6 +135,7 @@ class DomainGovernor:
             level=self._concurrency.cuts,
             above=self._pace.probing,
             pace=self._pace.sent(now),
+            number=self._pace.number,
             alone=self._seen_in_flight == 0,
             probe=single,
         )
@@ -178,10 +179,10 @@ class DomainGovernor:
 
     def _answered(self, ticket: Ticket, now: float, latency_s: float | None) -> None:
         pace, hold = self._pace, self._hold
-        pace.accepted(ticket.sent_due, now)
+        pace.accepted(ticket, now)
         self._row = 0
         if hold.fails and ticket.cut == pace.cuts and (ticket.probe or not hold.single):
-            pace.settle(ticket.sent_due, now, fails=hold.fails)
+            pace.settle(ticket, now, fails=hold.fails, in_flight=self._seen_in_flight)
             if self._down:
                 self._down = False
                 self._concurrency.reopen(self._level_before)
@@ -194,12 +195,12 @@ class DomainGovernor:
         pace, hold = self._pace, self._hold
         self._concurrency.warn()
         if ticket.cut < pace.cuts:
-            pace.stale_refusal()
+            pace.stale_refusal(ticket)
         elif hold.fails:
             pace.refused_again(ticket)
             hold.fail(now, rate=pace.rate)
         elif pace.refused(ticket, now, told_s=told_s):
-            hold.fail(now, rate=pace.rate)
+            hold.fail(now, rate=pace.rate / (1.0 + pace.mixed))
 
     def _failed(self, ticket: Ticket, now: float) -> None:
         concurrency, hold = self._concurrency, self._hold

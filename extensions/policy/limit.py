@@ -32,10 +32,13 @@ class Cycle:
     end_due: float  # the host was open again
     accepted: int  # requests that left before the cut and passed, and the one that ended the cycle
     pause_s: float  # how long the host was left alone before the cycle
+    lead: int  # accepted requests that left between the last cut and that pause ...
+    lead_s: float  # ... and how long it took to know of the cut
     pace: float  # at which the refused request left; inf before the first refusal
     paced: bool  # it was held back by the pace all along: no token was wasted
     told: bool  # the host said how long to wait, so that the bucket overflowed
     noise: float  # share of refusals that mean nothing
+    mixed: float = 0.0  # requests by which arrivals may differ from what left: ways differ
 
     @property
     def took_s(self) -> float:
@@ -134,22 +137,21 @@ class Limit:
         old, law = self.mark, self._law
         assert old is not None  # noqa: S101  as above
         found = self._rate(cycle)
-        if (
-            cycle.paced
-            and cycle.accepted >= 2 * law.few
-            and found < (1.0 - law.same / 2.0 - cycle.noise) * old
-        ):
+        if cycle.paced and cycle.accepted >= 2 * law.few and found < (1.0 - law.same / 2.0) * old:
             self.mark, self.exact = max(_LEAST, found), True  # the mark itself was too much
             return False
         if self.burst is not None:
             slack = self._slack
-            bound, count, took_s = cycle.meter.best_stretch(cycle.cut_due, burst=slack + 1.0)
+            most = slack + 1.0 + cycle.mixed
+            bound, count, took_s = cycle.meter.best_stretch(cycle.cut_due, burst=most)
             self._stretch = (count - 1, took_s, old)
-            found = max(found, bound)
+            found = max(found, bound / (1.0 - cycle.noise))
             if self.exact and found <= (1.0 + law.same) * old:
                 self._slack = (1.0 - law.same / 2.0) * min(
                     slack, cycle.meter.excess(cycle.cut_due, rate=old)
                 )
+                if cycle.noise <= law.refusal_noise:
+                    self.mark = math.sqrt(old * max(old, self._sure(cycle)))
                 return True
         self.exact = False  # try the middle: if it is too much, the next cycle measures exactly
         self._before = old if cycle.paced and cycle.accepted >= 2 * law.few else 0.0
@@ -173,16 +175,26 @@ class Limit:
         """The host was asked less than it takes for a while: its bucket is full."""
         self._slack = self.burst or 0.0
 
+    def _sure(self, cycle: Cycle) -> float:
+        """A rate that the limit is at least, to a request."""
+        most = max(self._slack, self.burst or 0.0) + 1.0 + cycle.mixed
+        count = cycle.accepted + cycle.lead - 1.0 - cycle.mixed
+        whole = count / (cycle.took_s + cycle.pause_s + cycle.lead_s)
+        return max(whole, cycle.meter.best_stretch(cycle.cut_due, burst=most)[0])
+
     def _rate(self, cycle: Cycle) -> float:
         """The rate of a bucket that was empty before the pause, and again at the cut.
 
         What ran into it in the pause belongs to the cycle, up to its size.
         """
-        count = cycle.accepted + 1.0  # at the cut nearly a whole token was there
-        pause_s = min(cycle.pause_s, cycle.blocked_s)
-        low, high = count / (cycle.took_s + pause_s), count / cycle.took_s
-        if not cycle.told:
-            return low
-        if self.burst is None:
-            return math.sqrt(low * high)
-        return max(low, (count - self.burst) / cycle.took_s)
+        share = 1.0 - cycle.noise  # what noise refused took no token
+        before_s = min(cycle.pause_s, cycle.blocked_s) + cycle.lead_s
+        short = cycle.accepted < 2 * self._law.few  # what the pause gave may have run over
+        low = (cycle.accepted + cycle.lead + short) / share / (cycle.took_s + before_s)
+        count, burst = (cycle.accepted + 1.0) / share, self.burst
+        if burst is None:
+            return math.sqrt(low * count / cycle.took_s) if cycle.told else low
+        ran_in = low * before_s - cycle.lead - cycle.mixed
+        if cycle.told or ran_in > burst:  # the bucket was full when the pause ended
+            return max(low, (count - burst) / cycle.took_s)
+        return low

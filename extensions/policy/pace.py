@@ -32,13 +32,19 @@ class Pace:
         "_clock_s",
         "_cut_above",
         "_cut_due",
+        "_cut_number",
         "_cut_pace",
         "_doubt",
         "_hold_s",
         "_known_due",
+        "_known_number",
         "_last_refused_due",
         "_law",
+        "_lead",
+        "_lead_s",
         "_limit",
+        "_lost",
+        "_lost_after",
         "_meter",
         "_next_due",
         "_paced",
@@ -47,7 +53,9 @@ class Pace:
         "_quota_rate",
         "_refused",
         "_rtt_s",
+        "_scatter_s",
         "_score",
+        "_start",
         "_step",
         "_told_s",
         "_tried",
@@ -56,6 +64,7 @@ class Pace:
         "_waited_s",
         "_window_s",
         "cuts",
+        "number",
     )
 
     def __init__(self, *, law: Law = LAW) -> None:
@@ -83,6 +92,15 @@ class Pace:
         self._told_s = 0.0
         self._window_s = 0.0  # how long the host stays shut once it is: it counts by the window
         self._rtt_s = 0.0
+        self._scatter_s = 0.0  # by how much answers' times differ from that
+        self.number = 0  # of the last request that left
+        self._start = 0  # number of the request that began this cycle
+        self._cut_number = 0  # ... and of the one whose refusal ended it
+        self._known_number = 0  # ... and of the last that left before that was known
+        self._lost = 0  # refused between the two
+        self._lost_after = 0
+        self._lead = 0  # accepted between the cut before this cycle and the time it was known
+        self._lead_s = 0.0
         self._tried_due = math.inf  # when the first request left above the mark
         self._tried = 0  # accepted requests since
         self._quota_rate = math.inf
@@ -132,6 +150,7 @@ class Pace:
 
     def sent(self, now: float) -> float:
         """Take a token; the rate at which this request leaves."""
+        self.number += 1
         rate, law = self.rate, self._law
         if now < self._quota_due:
             rate = min(rate, self._quota_rate)
@@ -155,11 +174,14 @@ class Pace:
 
     # --- learning ----------------------------------------------------------------------------
 
-    def accepted(self, sent_due: float, now: float) -> None:
-        """A request that was sent at *sent_due* passed the limiter."""
-        self._rtt_s += 0.1 * (now - sent_due - self._rtt_s)
+    def accepted(self, ticket: Ticket, now: float) -> None:
+        """A request passed the limiter."""
+        sent_due = ticket.sent_due
+        over_s = now - sent_due - self._rtt_s
+        self._rtt_s += 0.1 * over_s
+        self._scatter_s += 0.1 * (abs(over_s) - self._scatter_s)
         self._meter.accept(sent_due)
-        if self._cut_due is not None and sent_due > self._cut_due:
+        if self._cut_due is not None and ticket.number > self._cut_number:
             self._after += 1
         if sent_due >= self._tried_due:
             self._tried += 1
@@ -167,9 +189,19 @@ class Pace:
         if self._doubt.watching and self._doubt.passed():
             self._judge(now)
 
-    def stale_refusal(self) -> None:
+    def stale_refusal(self, ticket: Ticket) -> None:
         """A refusal of a request from before the last cut: one burst is one step."""
         self._refused += 1
+        if self._cut_due is not None and ticket.number > self._cut_number:
+            self._lost_after += ticket.number <= self._known_number
+        elif ticket.number >= self._start:
+            self._lost += 1
+
+    @property
+    def mixed(self) -> float:
+        """Requests by which what arrives in a time may differ from what left: ways differ."""
+        on_way = (self.mark or 0.0) * self._scatter_s
+        return min(on_way, math.sqrt(on_way))
 
     def refused(self, ticket: Ticket, now: float, *, told_s: float | None) -> bool:
         """Note a fresh refusal; True if it convicts the pace, so that a pause is due.
@@ -180,6 +212,7 @@ class Pace:
             told_s: Its Retry-After: the host itself says that this is a limit.
         """
         self._refused += 1
+        self._lost += 1
         score, law = self._score.failed(), self._law
         above = ticket.above
         testing, noisy = self._doubt.active, self._score.noise > law.refusal_noise
@@ -196,6 +229,9 @@ class Pace:
         if told_s is not None or testing:
             self._doubt.drop()
         self._cut_due = self._last_refused_due = ticket.sent_due
+        self._cut_number = ticket.number
+        self._lost_after = 0
+        self._known_number = self.number
         self._known_due = now
         self._after = 0
         self._cut_above = above
@@ -255,17 +291,19 @@ class Pace:
         if number(kept, "quota") and number(kept, "quota_s") > age_s:
             self.quota(now, number(kept, "quota"), number(kept, "quota_s") - age_s)
 
-    def settle(self, success_due: float, now: float, *, fails: int) -> None:
+    def settle(self, ticket: Ticket, now: float, *, fails: int, in_flight: int) -> None:
         """The first request since the cut passed: measure the cycle, begin the next.
 
         Args:
-            success_due: When that request was sent.
+            ticket: That request's.
             now: When its answer came; from now on requests leave at the pace.
             fails: Refusals in a row that the pause took, 1 for the cut itself.
+            in_flight: Requests that may still be without an answer.
         """
-        meter, cut_due, old = self._meter, self._cut_due, self.mark
+        meter, cut_due, old, success_due = self._meter, self._cut_due, self.mark, ticket.sent_due
         if cut_due is None or old is None:  # the host was silent: that time measures nothing
             meter.restart(success_due)
+            self._start, self._lost = ticket.number, 0
             return
         self._cut_due = None
         self.cuts += 1  # what left under the old mark is judged by no new one
@@ -275,18 +313,24 @@ class Pace:
         end_due = success_due
         if fails > 1 and not self._told_s:  # it opened somewhere between the last two questions
             end_due = 0.5 * (success_due + self._last_refused_due)
+        accepted = meter.total - self._after
+        unheard = self._cut_number - self._start - self._lost - accepted
+        accepted += max(0, min(unheard, in_flight))  # as good as accepted
         cycle = Cycle(
             meter=meter,
             since_due=since_due,
             cut_due=cut_due,
             known_due=min(self._known_due, end_due),
             end_due=end_due,
-            accepted=meter.total - self._after + 1,
+            accepted=accepted + 1,
             pause_s=self._pause_s,
+            lead=self._lead,
+            lead_s=self._lead_s,
             pace=self._cut_pace,
             paced=self._paced,
             told=self._told_s > 0.0,
             noise=self._score.noise,
+            mixed=self.mixed,
         )
         law = (
             self._law
@@ -303,6 +347,10 @@ class Pace:
         else:
             self._limit.fallen(cycle)
         self._pause_s = success_due - cycle.known_due
+        self._lead_s = cycle.known_due - cut_due
+        left = self._known_number - self._cut_number - self._lost_after
+        self._lead = max(0, min(left, self._after - 1 + in_flight))
+        self._start, self._lost = self._known_number + 1, 0
         self._relearn(self._refused / (meter.total + self._refused))
         self._rest(cycle.blocked_s, same=same, old=old)
         meter.restart(success_due)
@@ -343,6 +391,7 @@ class Pace:
         if noise is None or self.mark is None:
             return
         self._meter.restart(now)  # a cycle that was partly slower measures nothing
+        self._start, self._lost = self.number, 0
         self._waited_s = 0.0
         self._limit.refilled()
         if noise > 0.0:  # refused as often when slower: not ours

@@ -10,7 +10,7 @@ class Ticket:
     left before the last cut is old news.
     """
 
-    __slots__ = ("above", "alone", "cut", "level", "pace", "probe", "sent_due")
+    __slots__ = ("above", "alone", "cut", "level", "number", "pace", "probe", "sent_due")
 
     def __init__(
         self,
@@ -19,6 +19,7 @@ class Ticket:
         cut: int,
         level: int,
         pace: float,
+        number: int,
         above: bool,
         alone: bool,
         probe: bool,
@@ -27,6 +28,7 @@ class Ticket:
         self.cut = cut  # number of cuts of the pace, and ...
         self.level = level  # ... of the concurrency, before it was sent
         self.pace = pace  # requests a second at which it was sent; inf without a pace
+        self.number = number  # how many left before it, and itself
         self.above = above  # sent while looking for more than the mark
         self.alone = alone
         self.probe = probe

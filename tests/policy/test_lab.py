@@ -22,11 +22,10 @@ from extensions.policy.outcome import Outcome
 
 HARD = {
     "step 50 > 10 > 50/s, waits in seconds": (0.73, 0.01, 0.74, 0.01),  # a look costs a second
-    "0.3 s heavy tail, 10/s": (0.95, 0.02, 0.95, 0.025),  # arrival times are noise
-    "3 s heavy tail, 5/s": (0.79, 0.03, 0.77, 0.037),  # at any pace: 85% with 1% refused, or less
+    "3 s heavy tail, 5/s": (0.785, 0.023, 0.77, 0.03),  # at any pace: 85% with 1% refused, or less
     "200 domains, 64 requests at once": (0.95, 0.015, 0.95, 0.055),  # 200 starts weigh much
-    "half of the paths at 20/s": (0.94, 0.011, 0.93, 0.015),  # chance fills the bucket, and ...
-    "paths at 20/s and 5/s, one slot": (0.86, 0.023, 0.87, 0.03),  # ... the smaller one more so
+    "half of the paths at 20/s": (0.94, 0.0095, 0.94, 0.0115),  # chance fills the bucket, and ...
+    "paths at 20/s and 5/s, one slot": (0.89, 0.022, 0.9, 0.028),  # ... the smaller one more so
 }
 SLOW = {"200 domains, 64 requests at once"}
 
@@ -36,8 +35,13 @@ def chance(seed):
 
 
 def runs(scenario):
-    scales = (0.8,) if scenario.name in SLOW else (0.8, 1.25)
-    return [run(scenario, draw=chance(f"{scenario.name}{k}"), scale=k) for k in scales]
+    if scenario.name in SLOW:
+        return [run(scenario, draw=chance(f"{scenario.name}0.8"), scale=0.8)]
+    return [
+        run(scenario, draw=chance(f"{scenario.name}{k}{again}"), scale=k)
+        for k in (0.8, 1.25)
+        for again in ("", "#1")
+    ]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)

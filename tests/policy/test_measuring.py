@@ -33,6 +33,8 @@ def bucket_cycle(rate, burst, pace, *, sit=0.0, hold_s=0.0, pause_s=0.0, told=Fa
         end_due=now + pause_s,
         accepted=meter.total + 1,
         pause_s=pause_s,
+        lead=0,
+        lead_s=0.0,
         pace=pace,
         paced=True,
         told=told,
@@ -112,7 +114,7 @@ def test_a_refused_probe_raises_the_mark_only_if_the_limit_rose():
     limit.mark, limit.exact, limit.burst = 20.0, True, 10.0
     limit._slack = 10.0
     assert limit.risen(bucket_cycle(20.0, 10.0, 26.0, sit=19.8, hold_s=20.0))
-    assert limit.mark == 20.0
+    assert limit.mark == pytest.approx(20.0, rel=0.01)
     assert not limit.risen(bucket_cycle(60.0, 10.0, 90.0, sit=19.8, hold_s=20.0))
     assert 30.0 < limit.mark < 90.0
 
