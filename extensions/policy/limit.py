@@ -145,7 +145,7 @@ class Limit:
             most = slack + 1.0 + cycle.mixed
             bound, count, took_s = cycle.meter.best_stretch(cycle.cut_due, burst=most)
             self._stretch = (count - 1, took_s, old)
-            found = max(found, bound / (1.0 - cycle.noise))
+            found = max(found, bound / (1.0 - 0.5 * cycle.noise))
             if self.exact and found <= (1.0 + law.same) * old:
                 self._slack = (1.0 - law.same / 2.0) * min(
                     slack, cycle.meter.excess(cycle.cut_due, rate=old)
@@ -177,7 +177,7 @@ class Limit:
 
     def _sure(self, cycle: Cycle) -> float:
         """A rate that the limit is at least, to a request."""
-        most = max(self._slack, self.burst or 0.0) + 1.0 + cycle.mixed
+        most = max(1.0, self._slack) + 1.0 + cycle.mixed
         count = cycle.accepted + cycle.lead - 1.0 - cycle.mixed
         whole = count / (cycle.took_s + cycle.pause_s + cycle.lead_s)
         return max(whole, cycle.meter.best_stretch(cycle.cut_due, burst=most)[0])
@@ -187,7 +187,7 @@ class Limit:
 
         What ran into it in the pause belongs to the cycle, up to its size.
         """
-        share = 1.0 - cycle.noise  # what noise refused took no token
+        share = 1.0 - 0.5 * cycle.noise  # noise takes no token; tests end on a hit, so half of it
         before_s = min(cycle.pause_s, cycle.blocked_s) + cycle.lead_s
         short = cycle.accepted < 2 * self._law.few  # what the pause gave may have run over
         low = (cycle.accepted + cycle.lead + short) / share / (cycle.took_s + before_s)
