@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import uvloop
 from scrapy.utils.reactor import install_reactor
 
 REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
+# Scrapy would first make a loop of asyncio's own, and drop it unclosed for the one that it is asked for.
+asyncio.set_event_loop(uvloop.new_event_loop())
 install_reactor(REACTOR, "uvloop.Loop")  # before anything imports the reactor
 
 from scrapy import signals  # noqa: E402

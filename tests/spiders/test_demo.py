@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import pytest_twisted
 
@@ -23,6 +25,8 @@ async def test_the_table_agrees_with_the_crawl(crawl, capsys):
     assert rows["broken"][4] == "5"
     assert "5 pages always fail" in out
     assert result.reason == "finished"
+    assert result.stats["sluice/dead_letters"] == 5
+    assert not Path("deadletters").exists()  # nobody could ever replay them
 
 
 @pytest.mark.parametrize("scale", ["0", "-1", "much", "nan", "11"])
