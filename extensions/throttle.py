@@ -7,6 +7,7 @@ could use.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
 
 from scrapy.exceptions import (
     CannotResolveHostError,
@@ -238,7 +239,11 @@ class ThrottleMiddleware:
         held_before = domain.governor.held_until
         if ticket is not None:
             domain.governor.finished(
-                ticket, outcome, now, latency_s=latency_s, retry_after_s=wait_s
+                ticket,
+                outcome,
+                now,
+                latency_s=None if _is_robots_txt(request) else latency_s,
+                retry_after_s=wait_s,
             )
             if control.shared is not None:
                 control.shared.answered(domain)
@@ -286,6 +291,11 @@ class ThrottleMiddleware:
             domain.patience_due = max(domain.patience_due, now + wait_s + limit_s)
         if now >= domain.patience_due:
             control.give_up(domain.name, "throttled" if outcome is Outcome.REFUSED else note)
+
+
+def _is_robots_txt(request: Request) -> bool:
+    """A file that hosts give from where they do not make pages: its time would pass for the best that they can."""
+    return urlsplit(request.url).path == "/robots.txt"
 
 
 def note_of(status: int, outcome: Outcome, wait_s: float | None) -> str:

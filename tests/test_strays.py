@@ -6,6 +6,7 @@ import scrapy
 from pytest_twisted import ensureDeferred
 from scrapy.pipelines.files import FilesPipeline
 
+from tests.cases.tools import ListSpider
 from tests.sites import Answer, Bucket, Host, Route, Site
 
 
@@ -49,6 +50,16 @@ async def test_a_limit_of_one_does_not_lock_a_page_and_its_robots_txt_together(c
     assert done.reason == "finished"
     assert done.stats["sluice/parsed"] == 4
     assert stats.max_in_flight == 1
+
+
+@ensureDeferred
+async def test_a_quick_robots_txt_is_not_taken_for_what_the_host_can_do(crawl):
+    """Pages queue at two workers: that shows by their own times, before the first of them times out."""
+    with Site(Host(latency_s=0.3, workers=2)) as site:
+        urls = site.urls(70)
+        done = await crawl(ListSpider, {"DOWNLOAD_TIMEOUT": 1}, urls=urls)
+    assert sorted(done.crawler.spider.parsed) == sorted(urls)
+    assert done.stats.get("downloader/exception_count", 0) <= 2
 
 
 @ensureDeferred

@@ -154,7 +154,7 @@ class DomainGovernor:
         outcome: Outcome,
         now: float,
         *,
-        latency_s: float,
+        latency_s: float | None,
         retry_after_s: float | None = None,
     ) -> None:
         """A request ended at *now*, *latency_s* after it was sent, in *outcome*.
@@ -163,7 +163,7 @@ class DomainGovernor:
             ticket: What `sent` gave for it.
             outcome: What the answer says of the host's capacity.
             now: Monotonic seconds.
-            latency_s: Time to the answer in seconds.
+            latency_s: Time to the answer in seconds; None where it says nothing of the host's load.
             retry_after_s: The host's own wait, over zero, or None.
         """
         if self._probe is ticket:

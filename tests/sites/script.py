@@ -85,7 +85,7 @@ class Host:
         latency_s: Seconds that every answer takes (refusals: `refusal_latency_s`).
         limit: Refuses what is over it with `refusal`; robots.txt is free of it.
         workers: So many requests are worked on at once, the others wait in line, also those whose
-            client has gone.
+            client has gone. Then robots.txt comes at once, beside them.
         routes: First match wins; then the built-in pages.
         storm: Given to everything for `storm_s` seconds from the first request on.
         robots: Body of robots.txt.

@@ -175,9 +175,11 @@ class Connection(asyncio.Protocol):
         service.in_flight += 1
         service.max_in_flight = max(service.max_in_flight, service.in_flight)
         self.busy = self.counted = True
-        if refused or service.host.workers is None:
-            host = service.host
+        host = service.host
+        if refused or host.workers is None or path == "/robots.txt":
             latency_s = host.refusal_latency_s if refused else host.latency_s
+            if host.workers is not None and path == "/robots.txt":
+                latency_s = 0.0
             self.after(latency_s + answer.delay_s, answer, head, body)
         else:
             service.line.append((self, answer, (head, body)))
