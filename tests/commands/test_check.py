@@ -88,7 +88,7 @@ MORE = '''
 
 
 def test_three_methods_on_one_url_are_all_checked_every_time(check, tmp_path):
-    """Case 47: sync, async generator and coroutine; nothing is filtered, delayed or remembered."""
+    """Sync, async generator and coroutine; nothing is filtered, delayed or remembered."""
     with Site() as site:
         url = site.url("/page/1")
         write_spider(tmp_path, url, more=MORE.format(url=url))
@@ -107,7 +107,7 @@ def fails(done, *parts: str) -> None:
 
 
 def test_a_component_that_cannot_start_is_a_named_failure(check, tmp_path):
-    """Case 48 (a): the frontier's path, a scheduler, a middleware. (b): a check asks no Redis."""
+    """The frontier's path, a scheduler, a middleware."""
     write_spider(tmp_path, "http://a.example/")
     (tmp_path / "file").write_text("")
     fails(check("-s", f"JOBDIR={tmp_path / 'file' / 'job'}"), "JOBDIR", "Not a directory")
@@ -120,7 +120,7 @@ def test_a_component_that_cannot_start_is_a_named_failure(check, tmp_path):
 
 
 def test_a_check_that_did_not_run_fails(check, tmp_path):
-    """Case 48 (c to f): hooks, a server that is off, dropped and ignored requests, callbacks."""
+    """Hooks, a server that is off, dropped and ignored requests, callbacks."""
     write_spider(tmp_path, "http://127.0.0.1:1/")
     fails(check(), "[case] parse (errback)", "ConnectionRefused")
     write_spider(tmp_path, "http://a.example/", first="@meta {broken")
@@ -144,7 +144,7 @@ def test_a_check_that_did_not_run_fails(check, tmp_path):
 
 
 def test_a_callback_that_raises_fails(check, tmp_path):
-    """Case 48 (f)."""
+    """With what it raised."""
     with Site() as site:
         write_spider(
             tmp_path, site.url(), more=MORE.replace("arg == 2", "1 / 0").format(url=site.url())
@@ -153,7 +153,7 @@ def test_a_callback_that_raises_fails(check, tmp_path):
 
 
 def test_a_refusing_host_ends_the_check_soon(check, tmp_path):
-    """Case 48 (e): no waiting for retries."""
+    """No waiting for retries."""
     with Site(Host(routes=(Route("*", (Answer(503, (("Retry-After", "900"),)),)),))) as site:
         write_spider(tmp_path, site.url())
         fails(check("-s", "ROBOTSTXT_OBEY=False"), "[case] parse (errback)", "503")

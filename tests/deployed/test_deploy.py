@@ -1,4 +1,4 @@
-"""Case 44: the version that was deployed is the one that runs, or the deployment fails and is undone."""
+"""The version that was deployed is the one that runs, or the deployment fails and is undone."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 import redis
 
-from tests.shared.test_case_40_faults import until
+from tests.shared.test_redis_faults import until
 from tests.shared.workers import Worker
 from tests.sites import Host, Site
 from tests.valkey import BINARY, free_port, valkey

@@ -20,7 +20,7 @@ from tests.sites import Answer, Host, Route, Site
 
 @pytest_twisted.ensureDeferred
 async def test_every_good_line_is_a_page_and_bad_ones_are_named(crawl, site, tmp_path):
-    """Case 53: one bad line in the middle of good ones."""
+    """One bad line in the middle of good ones."""
     urls = site.urls(10)
     lines = [*urls[:5], "no-scheme", "", "# note", *urls[5:], "http://"]
     (tmp_path / "seeds.txt").write_text("\n".join(lines))

@@ -1,4 +1,4 @@
-"""Case 37: a ban is one proxy's at one host; no callback sees it, and it is not taken from a cache either."""
+"""A ban is one proxy's at one host; no callback sees it, and it is not taken from a cache either."""
 
 from __future__ import annotations
 

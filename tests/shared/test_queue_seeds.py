@@ -1,4 +1,4 @@
-"""Case 41: seeds from a list, a set, a sorted set; plain or JSON, good or bad; none lost, never more than fit."""
+"""Seeds from a list, a set, a sorted set; plain or JSON, good or bad; none lost, never more than fit."""
 
 from __future__ import annotations
 

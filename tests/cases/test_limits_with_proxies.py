@@ -1,4 +1,4 @@
-"""Case 39: twenty proxies are not twenty times the load on the host, unless somebody says so."""
+"""Twenty proxies are not twenty times the load on the host, unless somebody says so."""
 
 from __future__ import annotations
 

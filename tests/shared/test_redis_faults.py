@@ -1,4 +1,4 @@
-"""Case 40: Redis goes away, comes back without its data, is slow, full, refuses: nothing is lost, nothing ends in silence."""
+"""Redis goes away, comes back without its data, is slow, full, refuses: nothing is lost, nothing ends in silence."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def test_a_sigterm_in_the_middle_loses_nothing(tmp_path, table):
     folder = tmp_path / "slowspiders"
     folder.mkdir()
     (folder / "__init__.py").touch()
-    (folder / "tens.py").write_text("from tests.cases.test_32_slow_writer import Tens as T\n"
+    (folder / "tens.py").write_text("from tests.cases.test_slow_writer import Tens as T\n"
         "class Tens(T):\n"
         "    def __init__(self, base, **kwargs):\n"
         "        super().__init__(**kwargs)\n"

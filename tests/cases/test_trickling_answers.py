@@ -1,4 +1,4 @@
-"""Case 57: a server that dawdles holds a place for as long as the request's own timeout says, and no longer."""
+"""A server that dawdles holds a place for as long as the request's own timeout says, and no longer."""
 
 from __future__ import annotations
 
