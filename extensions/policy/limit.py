@@ -54,13 +54,14 @@ class Cycle:
 class Limit:
     """The mark of one domain, and what stands behind it."""
 
-    __slots__ = ("_before", "_law", "_slack", "_stretch", "burst", "exact", "mark")
+    __slots__ = ("_before", "_guessed", "_law", "_slack", "_stretch", "burst", "exact", "mark")
 
     def __init__(self, *, law: Law = LAW) -> None:
         self._law = law
         self.mark: float | None = None  # requests a second
         self.burst: float | None = None  # the host's bucket, as far as known
         self._before = 0.0  # the mark before a trial that was kept for long enough to be true
+        self._guessed = False  # no cycle was long enough yet: a burst stands behind the mark
         self._slack = 0.0  # what it holds when a probe begins: less than a full one after a rest
         self.exact = False  # measured at a steady pace over the limit
         self._stretch = (0, 0.0, 0.0)  # accepted, in how long, at which mark, to empty the bucket
@@ -72,8 +73,13 @@ class Limit:
             rate = (cycle.accepted - 1) / max(cycle.took_s, 0.2)
             self.mark = max(1.0, self._law.quarter * rate)
         self._stretch = (cycle.accepted - 1, cycle.took_s, 0.0)
+        self._guessed = True
         if shut or cycle.told:
             whole = cycle.accepted / (cycle.took_s + cycle.blocked_s)
+            if shut and not cycle.told and cycle.accepted < 2 * self._law.few:
+                whole = math.sqrt(
+                    whole / cycle.blocked_s
+                )  # a small window, or a burst and one token
             self.mark = max(
                 _LEAST, min(self.mark, math.sqrt(whole * self.mark) if cycle.told else whole)
             )
@@ -106,9 +112,14 @@ class Limit:
             self._learn_burst()
             return
         if cycle.accepted < law.few:
-            rate = cycle.accepted / (cycle.took_s + cycle.blocked_s)
-            self.mark, self.exact = max(_LEAST, min(old, max(rate, law.quarter * old))), False
+            lasted_s = cycle.took_s + cycle.blocked_s
+            least = law.quarter * old
+            if self._guessed:  # nothing to be careful with: down to what can have been given
+                least = min(least, (cycle.accepted + 1) / lasted_s)
+            rate = max(cycle.accepted / lasted_s, least)
+            self.mark, self.exact = max(_LEAST, min(old, rate)), False
             return
+        self._guessed = False
         rate = self._rate(cycle)
         if not cycle.paced:  # tokens were wasted while nobody asked for them
             burst = (self.burst or 0.0) + 1.0
@@ -136,6 +147,7 @@ class Limit:
         """Refused above the mark; True if that was the ceiling that was known."""
         old, law = self.mark, self._law
         assert old is not None  # noqa: S101  as above
+        self._guessed = False
         found = self._rate(cycle)
         if cycle.paced and cycle.accepted >= 2 * law.few and found < (1.0 - law.same / 2.0) * old:
             self.mark, self.exact = max(_LEAST, found), True  # the mark itself was too much

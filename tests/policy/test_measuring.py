@@ -162,3 +162,49 @@ def test_doubt_tells_noise_from_a_limit():
 def test_the_law_says_why():
     """No constant without its reason: each is followed by a docstring in the source."""
     assert all(math.isfinite(getattr(LAW, name)) for name in LAW.__slots__)
+
+
+def start_cycle(*, accepted, took_s, blocked_s, pace=math.inf):
+    """A cycle of a few answers, refused at its end, and open again after *blocked_s*."""
+    meter = Meter()
+    for i in range(accepted):
+        meter.accept(i * took_s / accepted)
+    return Cycle(
+        meter=meter,
+        since_due=0.0,
+        cut_due=took_s,
+        known_due=took_s,
+        end_due=took_s + blocked_s,
+        accepted=accepted + 1,
+        pause_s=0.0,
+        lead=0,
+        lead_s=0.0,
+        pace=pace,
+        paced=True,
+        told=False,
+        noise=LAW.refusal_noise,
+    )
+
+
+def test_a_guess_falls_as_far_as_few_answers_show():
+    """Behind the first mark stands a burst: no care is taken with it, only with a measured one."""
+    limit = Limit(law=LAW)
+    limit.first(start_cycle(accepted=5, took_s=0.3, blocked_s=0.5), shut=False)
+    guessed = limit.mark
+    limit.fallen(start_cycle(accepted=1, took_s=0.2, blocked_s=1.0, pace=guessed))
+    assert limit.mark == pytest.approx(3 / 1.2)
+    assert limit.mark < 0.5 * guessed
+    limit.fallen(start_cycle(accepted=20, took_s=10.0, blocked_s=0.5, pace=limit.mark))
+    measured = limit.mark
+    limit.fallen(start_cycle(accepted=1, took_s=0.2, blocked_s=5.0, pace=measured))
+    assert limit.mark == pytest.approx(LAW.quarter * measured)
+
+
+def test_a_burst_and_a_long_wait_are_not_a_rate():
+    """Five at once, then shut for four seconds: less than six in four seconds, not under one in four."""
+    limit = Limit(law=LAW)
+    limit.first(start_cycle(accepted=5, took_s=0.3, blocked_s=4.0), shut=True)
+    assert 1 / 4.0 < limit.mark < 0.75 * 6 / 4.3
+    window = Limit(law=LAW)
+    window.first(start_cycle(accepted=100, took_s=0.9, blocked_s=59.0), shut=True)
+    assert window.mark == pytest.approx(101 / 59.9)
