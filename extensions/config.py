@@ -252,7 +252,8 @@ class Config:
     give_up_after_s: float = setting(
         900.0,
         _number(1),
-        "A domain that refuses every request for so long sends its requests to the dead letters.",
+        "A domain that refuses every request for so long sends its requests to the dead letters."
+        " While the network of this machine is out, no time passes.",
     )
     max_retry_after_s: float = setting(
         3600.0,

@@ -251,6 +251,7 @@ class Control:
             self._note_learned(domain)
         if self.ledger.durable:
             self.ledger.record(names.FACT_LEARNED, self.learned.text())
+            self.ledger.record(names.FACT_WITNESSES, self.witness.kept())
 
     # -- counts --------------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy.logformatter import LogFormatter
 
-from .throttle import NETWORK_FAILURES
+from .failures import NETWORK_FAILURES
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider

@@ -34,6 +34,7 @@ REASON_STOPPED = "stopped"  # on the status page
 # Facts that a job's store keeps beside its rows.
 FACT_ACCOUNT = "account"
 FACT_LEARNED = "learned"
+FACT_WITNESSES = "witnesses"
 
 # Stats. `%s` stands for a reason, an outcome or a cause out of a bounded list.
 STAT_CODE_VERSION = "sluice/code_version"

@@ -10,17 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from scrapy.downloadermiddlewares.retry import get_retry_request
-from scrapy.exceptions import (
-    CannotResolveHostError,
-    DownloadConnectionRefusedError,
-    NotConfigured,
-)
+from scrapy.exceptions import NotConfigured
 from scrapy.utils.misc import load_object
 from scrapy.utils.response import response_status_message
 
 from . import names
 from .bans import Banned
 from .control import Control
+from .failures import never_connected
 from .policy.outcome import Outcome
 from .policy.proxies import News
 from .proxymarks import strip
@@ -33,8 +30,6 @@ if TYPE_CHECKING:
 
     from .leases import Lease
 
-
-_NO_HOST = (CannotResolveHostError, DownloadConnectionRefusedError)
 
 STRAY_AGAIN_S = 0.05
 """How long robots.txt and media wait that their proxy has failed."""
@@ -120,13 +115,15 @@ class RetryMiddleware:
     def _is_nobodys_fault(self, out: Lease | Stray, exception: Exception) -> bool:
         """Would any other page have failed as this one did?
 
-        Our network is out, or a host that gave pages before has no open port or no name: the page never reached it.
+        Our network is out, or a host that answered before cannot be connected to: the page never reached it.
         Its governor sees to the pauses, and `SLUICE_GIVE_UP_AFTER_S` to an end.
         """
         if self._control.outage.out(self._control.now()):
             return True
         domain = out.domain
-        return isinstance(exception, _NO_HOST) and domain.pages > 0 and domain.given_up is None
+        if domain.given_up is not None or not never_connected(exception):
+            return False
+        return domain.pages > 0 or self._control.outage.knows(domain.name)
 
     def _out(self, request: Request) -> Lease | Stray | None:
         return self._control.lease_of(request) or self._control.strays.find(request)

@@ -238,6 +238,7 @@ class Scheduler(BaseScheduler):
         self._intake = Intake(control, first_id=opened.recovered.last_id, order=self._order)
         control.restore_book(opened.recovered)
         control.learned.load(ledger.store.fact(names.FACT_LEARNED), control.now_at())
+        control.witness.take(ledger.store.fact(names.FACT_WITNESSES))
         self._take_over(opened.recovered)
         if opened.durable and opened.recovered.died:
             self._dispatch.be_careful()

@@ -9,19 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
-from scrapy.exceptions import (
-    CannotResolveHostError,
-    DownloadConnectionRefusedError,
-    DownloadFailedError,
-    DownloadTimeoutError,
-    ResponseDataLossError,
-)
 from twisted.python.failure import Failure
 
 from . import names
 from .bans import BanCheck
 from .control import Control
 from .domains import Trouble
+from .failures import NETWORK_FAILURES
 from .letters import cause_of, trouble_of
 from .partial import PartialAnswers
 from .policy.domains import domain_key
@@ -48,17 +42,8 @@ OVERLOAD_STATUSES = frozenset({500, 502, 503, 504, 520, 521, 522, 523, 524, 408}
 workers or their database pool run out, and a single one moves little."""
 
 NEVER_ANSWERED_S = 120.0
-"""A host that has never answered in this run is given up after this: a wrong name or a dead host, of which broad crawls have
+"""A host that has never answered in this job is given up after this: a wrong name or a dead host, of which broad crawls have
 many, must not keep a finished crawl waiting for a quarter of an hour."""
-
-NETWORK_FAILURES = (
-    CannotResolveHostError,
-    DownloadConnectionRefusedError,
-    DownloadFailedError,
-    DownloadTimeoutError,
-    ResponseDataLossError,
-    OSError,
-)
 
 
 class ThrottleMiddleware:
@@ -280,7 +265,7 @@ class ThrottleMiddleware:
                 domain.patience_due = float("inf")  # the silence is ours
             return
         limit_s = control.config.give_up_after_s
-        if domain.pages == 0 and domain.refused == 0:
+        if not (domain.pages or domain.refused or control.outage.knows(domain.name)):
             limit_s = min(limit_s, NEVER_ANSWERED_S)
         if domain.patience_due == float("inf"):
             domain.patience_due = now + limit_s

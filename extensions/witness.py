@@ -6,9 +6,10 @@ alone is also accepted by what stands between. robots.txt is what every host exp
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin
+from urllib.parse import urlsplit
 
 from scrapy import Request
 from scrapy.utils.defer import deferred_from_coro
@@ -25,6 +26,8 @@ _BY_SILENCE = {Blocked.DOWN, Blocked.HOLD, Blocked.PROBE}
 
 logger = logging.getLogger(__name__)
 
+KEPT = 16
+"""Witnesses that are kept with a job."""
 ANSWER_WITHIN_S = 10.0
 """Longest wait for a witness; others are asked meanwhile."""
 
@@ -56,11 +59,25 @@ class Witness:
         url = outage.next_witness()
         if url is None:
             return
-        url = urljoin(url, "/robots.txt")
+        url = _robots_txt(url)
         domain = control.domains.get(domain_key(url), now)
         if url not in self._asked and self._may_be_asked(domain, now):
             self._asked.add(url)
             deferred_from_coro(self._ask(url))
+
+    def kept(self) -> str:
+        """Who can be asked, for the next process of this job: it may begin while the network is out. JSON."""
+        witnesses = self._control.outage.witnesses(KEPT)
+        return json.dumps({name: _robots_txt(url) for name, url in witnesses.items()})
+
+    def take(self, kept: str | None) -> None:
+        """Believe what an earlier process of this job *kept*."""
+        try:
+            witnesses = json.loads(kept) if kept else {}
+            for name, url in reversed(witnesses.items()):
+                self._control.outage.answered(str(name), str(url))
+        except (ValueError, AttributeError):
+            logger.debug("No witness is known from before: %r", kept)
 
     def _may_be_asked(self, domain: Domain, now: float) -> bool:
         """May go to *domain*, or may not only since it is silent itself, which this is to find out."""
@@ -90,3 +107,9 @@ class Witness:
             logger.debug("No witness for the network: %s: %s", url, error)
         finally:
             self._asked.discard(url)
+
+
+def _robots_txt(url: str) -> str:
+    """That of *url*'s host, without credentials."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/robots.txt"

@@ -7,6 +7,7 @@ crawl whose last pages are dead on several hosts looks the same, so witnesses ar
 
 from __future__ import annotations
 
+import itertools
 import math
 
 _WITNESSES = 2  # hosts that answered before and now fail, with no answer from any host between
@@ -88,6 +89,14 @@ class OutageDetector:
         self._probes += 1
         self._probe_s = min(2.0 * self._probe_s, _LAST_PROBE_S)
         self.next_probe_due = now + self._probe_s
+
+    def knows(self, domain: str) -> bool:
+        """Whether *domain* answered before, as far as is remembered."""
+        return domain in self._answered
+
+    def witnesses(self, most: int) -> dict[str, str]:
+        """Up to *most* domains that answered before, the newest first, each with its URL."""
+        return dict(itertools.islice(reversed(self._answered.items()), most))
 
     def next_witness(self) -> str | None:
         """A URL of a host that answered before: of one that has not failed since, else of each in turn."""

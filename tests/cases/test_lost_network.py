@@ -9,6 +9,7 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import pytest_twisted
 
 from tests.sites import Answer, Host, Route, Site
@@ -146,3 +147,46 @@ async def test_dead_pages_at_the_end_are_no_lost_network(crawl: Callable[..., An
     assert sorted(row["url"] for row in letters()) == sorted(dead)
     assert {row["attempts"] for row in letters()} == {3}
     assert "sluice/outages" not in result.stats
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_job_that_goes_on_while_the_network_is_away_loses_nothing(
+    crawl: Callable[..., Any],
+) -> None:
+    """It remembers who answered: a machine that restarts is often sooner there than its network."""
+    settings = {"JOBDIR": "job", "SLUICE_GIVE_UP_AFTER_S": 4, "SLUICE_RETRY_BASE_S": 0.2}
+    with Site(*[Host(latency_s=0.05)] * 2) as site:
+        urls = [site.url(f"/page/{n}", host) for n in range(15) for host in range(2)]
+        first = await crawl(ListSpider, {**settings, "CLOSESPIDER_PAGECOUNT": 10}, urls=urls)
+        site.close()
+
+        async def come_back() -> None:
+            await asyncio.sleep(AWAY_S)
+            site.listen()
+
+        away = asyncio.get_running_loop().create_task(come_back())
+        second = await crawl(ListSpider, settings, urls=urls)
+    assert away.done()
+    assert second.reason == "finished"
+    parsed = [*first.crawler.spider.parsed, *second.crawler.spider.parsed]
+    assert sorted(set(parsed)) == sorted(urls)
+    assert letters() == []
+    assert second.stats["sluice/outages"] >= 1
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest_twisted.ensureDeferred
+async def test_a_host_to_which_no_route_leads_is_a_failure_of_the_network(
+    crawl: Callable[..., Any], fast: bool
+) -> None:
+    """Whatever name its handler's library has for it: it is counted, and no error of the crawl's."""
+    settings = {
+        "DNS_RESOLVER": "scrapy.resolver.CachingHostnameResolver",  # knows addresses like this one
+        "SLUICE_FAST_HANDLER": fast,
+        "SLUICE_RETRY_BASE_S": 0.1,
+        "ROBOTSTXT_OBEY": False,
+    }
+    result = await crawl(ListSpider, settings, urls=["http://[::2]:9/"])
+    assert len(letters()) == 1
+    assert result.stats["sluice/outcome/overloaded"] == 3
+    assert "log_count/ERROR" not in result.stats
