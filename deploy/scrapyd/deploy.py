@@ -83,6 +83,16 @@ class Server:
         """Take *version* out."""
         self._ask("delversion", {"version": version}, files={})
 
+    def _why_not(self) -> str:
+        """What is missing or wrong where Scrapyd lets nobody in."""
+        if self._auth is None:
+            return (
+                "wants a user and a password: give username in scrapy.cfg, and set SCRAPYD_PASSWORD"
+            )
+        if not self._auth.password:
+            return f"wants the password of {self._auth.username!r}: set SCRAPYD_PASSWORD"
+        return f"does not know {self._auth.username!r} with this password: see SCRAPYD_PASSWORD"
+
     def _ask(
         self, what: str, more: dict[str, str] | None = None, files: dict[str, Any] | None = None
     ) -> dict[str, Any]:
@@ -96,7 +106,7 @@ class Server:
                     url, data=values, files=files or None, auth=self._auth, timeout=TIMEOUT_S
                 )
             if answer.status_code == requests.codes.unauthorized:
-                raise Refused(f"{self.url} wants a user and a password: set SCRAPYD_PASSWORD")
+                raise Refused(f"{self.url} {self._why_not()}")
             answer.raise_for_status()
             data: dict[str, Any] = answer.json()
         except (requests.RequestException, ValueError) as error:

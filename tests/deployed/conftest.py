@@ -155,9 +155,9 @@ def checkout(scrapyd: Scrapyd, tmp_path: Path) -> Checkout:
         ignore = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, tmp_path / name, ignore=ignore)
     shutil.copy(ROOT / "setup.py", tmp_path)
+    ours = (ROOT / "scrapy.cfg").read_text()
+    assert "http://127.0.0.1:6800/" in ours
     (tmp_path / "scrapy.cfg").write_text(
-        "[settings]\ndefault = project.settings\n"
-        f"[deploy]\nurl = {scrapyd.url}/\nproject = sluice\nusername = deploy\n"
-        "[deploy:second]\nproject = second\n"
+        ours.replace("http://127.0.0.1:6800", scrapyd.url) + "[deploy:second]\nproject = second\n"
     )
     return Checkout(tmp_path, scrapyd)

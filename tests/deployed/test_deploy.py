@@ -55,7 +55,9 @@ def test_the_newest_version_runs_and_a_broken_one_is_taken_out(scrapyd, checkout
     assert {"pages", "site", "sitemap"} <= set(names)
 
     stranger = checkout.deploy(SCRAPYD_PASSWORD="guessed")  # noqa: S106
-    assert (stranger.returncode, "SCRAPYD_PASSWORD" in stranger.stderr) == (1, True)
+    assert stranger.returncode == 1
+    assert "does not know 'deploy' with this password: see SCRAPYD_PASSWORD" in stranger.stderr
+    assert "wants the password of 'deploy'" in checkout.deploy(SCRAPYD_PASSWORD="").stderr
     nowhere = checkout.deploy(target="third")
     assert "no section [deploy:third]; it has deploy, deploy:second" in nowhere.stderr
 
