@@ -71,9 +71,14 @@ def _bring_up(data: dict[str, Any], summary: JobSummary, totals: dict[str, int])
     status["results_written"] = max(0, totals.get("results", 0) - tally.outbox)
     status["results_waiting"] = tally.outbox
     status["exit_code"], status["exit_rule"] = None, ""
+    later_s = max(0.0, summary.clock_at - status["at"])
+    status["at"] += later_s
+    status["running_s"] += later_s
+    status["pages_per_s_mean"] = (
+        account["got"] / status["running_s"] if status["running_s"] else 0.0
+    )
     if summary.holder is None:
         status["finish_reason"] = KILLED
-        status["at"] = max(status["at"], summary.clock_at)
     else:
         status["finish_reason"] = None
 
@@ -85,7 +90,16 @@ def _bare(summary: JobSummary, totals: dict[str, int], folder: Path) -> dict[str
     spider = summary.holder.spider if summary.holder is not None else ""
     sampler = Sampler(view=_AtRest(), book=book, spider=spider or "crawl", job=folder.name)
     sampler.tick()
-    return report.report_data(sampler, job_dir=str(folder), results="", fail_on="lost")
+    data = report.report_data(sampler, job_dir=str(folder), results="", fail_on="lost")
+    status = data["status"]
+    status["at"] = status["started_at"] = summary.clock_at
+    status["running_s"] = 0.0
+    if summary.holder is not None:
+        status["started_at"] = min(summary.holder.since_at, summary.clock_at)
+        status["running_s"] = status["at"] - status["started_at"]
+        status["pid"] = summary.holder.pid
+        status["bottleneck"]["sentence"] = "what holds it back is not kept yet."
+    return data
 
 
 class _AtRest:

@@ -45,7 +45,7 @@ class KeptReport:
         self._sampler, self._control, self._config = sampler, control, config
         self._folder = folder
         self._final: dict[str, Any] | None = None
-        self._due = time.monotonic() + SAVE_S
+        self._due = time.monotonic()  # the first look is kept, so that a young crawl can be told of
         self._saving: asyncio.Task[None] | None = None
 
     @property

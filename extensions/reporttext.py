@@ -87,7 +87,8 @@ def _account(data: dict[str, Any]) -> list[str]:
         )
     if status["results_written"] or status["results_waiting"]:
         wait = f", {count(status['results_waiting'])} wait" if status["results_waiting"] else ""
-        note = f"in {middle(status['results'], 40)}{wait}"
+        where = f"in {middle(status['results'], 40)}" if status["results"] else ""
+        note = f"{where}{wait}".removeprefix(", ")
         lines.append(line("results", status["results_written"], note))
     return lines
 

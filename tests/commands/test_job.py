@@ -229,6 +229,19 @@ def test_a_damaged_report_is_said_in_one_line_and_the_store_tells_the_rest(
     assert "killed" in out
 
 
+def test_a_report_of_a_job_that_has_kept_none_yet_tells_only_what_the_store_knows(
+    store: SqliteJobStore, folder: Path, job: Any
+) -> None:
+    """Times and rates are the job's, not the reporter's own; nothing is said of what it cannot see."""
+    store.commit(Batch(facts={"account": json.dumps({"asked": 8, "got": 3, "results": 2})}))
+    status = json.loads(job("report", str(folder), json=True)[1])["status"]
+    assert status["finish_reason"] is None
+    assert status["pages_per_s_mean"] * (status["at"] - status["started_at"]) == pytest.approx(3)
+    shown = job("report", str(folder))[1]
+    assert "RUNNING: what holds it back is not kept yet." in shown
+    assert "1   1 wait\n" in shown
+
+
 def test_a_damaged_report_spoils_no_page_to_be_written(
     store: SqliteJobStore, folder: Path, job: Any, tmp_path: Path
 ) -> None:

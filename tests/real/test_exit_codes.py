@@ -140,10 +140,11 @@ def test_a_killed_crawl_is_reported_by_what_the_store_has(
         with subprocess.Popen(
             command, cwd=tmp_path, env=scrapy_environment(), stderr=subprocess.DEVNULL
         ) as running:
-            wait_until_asked(site, 15)
+            wait_until_asked(site, 35)
             alive = scrapy_cli("job", "report", "job")
             running.kill()
         assert "RUNNING: " in alive.out
+        assert "in jsonl:results/pages.jsonl" in alive.out, "its first look was not kept"
     shown = scrapy_cli("job", "report", "job", "--json")
     status = json.loads(shown.out)["status"]
     assert status["finish_reason"] == "killed"
