@@ -30,7 +30,7 @@ class PageActions:
 
     def _check_known(self, domain: str) -> None:
         if domain not in self._control.book.rows:
-            raise ValueError("no such domain")
+            raise ValueError("no such domain; a port is part of its name: example.org:8080")
 
     def _domain(self, name: str) -> Domain:
         self._check_known(name)

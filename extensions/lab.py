@@ -28,6 +28,9 @@ def try_law(args: list[str], opts: argparse.Namespace) -> int:
         raise UsageError(f"unexpected argument {args[0]!r}: see scrapy sluice-lab -h")
     if not opts.scale > 0.0:
         raise UsageError(f"--scale is {opts.scale}: more than 0")
+    if opts.plot and not _can_plot():
+        print("--plot needs matplotlib: pip install -r requirements-lab.txt", file=sys.stderr)
+        return 1
     chosen = [s for s in SCENARIOS if opts.model.lower() in s.name.lower()]
     if opts.model in {"", "pool"} and not opts.sensitivity:
         _pools(opts.seed)
@@ -39,9 +42,6 @@ def try_law(args: list[str], opts: argparse.Namespace) -> int:
     if opts.sensitivity:
         _sensitivity(chosen if opts.model else [], seed=opts.seed)
         return 0
-    if opts.plot and not _can_plot():
-        print("--plot needs matplotlib: pip install -r requirements-lab.txt", file=sys.stderr)
-        return 1
     print(HEADER)
     results = []
     for scenario in chosen:

@@ -268,7 +268,8 @@ class Scheduler(BaseScheduler):
             control.graves.bury_crashed(row)
         if recovered.resumed:
             control.stats.set_value(names.STAT_RESUMED, control.pending)
-            logger.info("Resumed %s with %d requests pending", self._folder, control.pending)
+            where = "the job in Redis" if control.shared is not None else self._folder
+            logger.info("Resumed %s with %d requests pending", where, control.pending)
 
     async def _close(self, reason: str) -> None:
         self._control.stopping = True

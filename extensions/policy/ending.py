@@ -155,7 +155,8 @@ def exit_code(ending: Ending, conditions: Sequence[Condition]) -> tuple[Exit, st
     for condition in conditions:
         if ending.holds(condition):
             shown = "lost" if condition == ANY_LOSS else str(condition)
-            return Exit.INCOMPLETE, f'incomplete (SLUICE_FAIL_ON = "{shown}")'
+            verdict = "complete, but not enough" if ending.complete else "incomplete"
+            return Exit.INCOMPLETE, f'{verdict} (SLUICE_FAIL_ON = "{shown}")'
     if ending.complete:
         return Exit.COMPLETE, "complete"
     return Exit.COMPLETE, "incomplete, within SLUICE_FAIL_ON"

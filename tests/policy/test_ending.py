@@ -39,6 +39,13 @@ def test_the_table(ending: Ending, words: str | list[str], code: int) -> None:
     assert why
 
 
+def test_a_complete_crawl_that_is_not_enough_is_not_called_incomplete() -> None:
+    """The verdict beside it says COMPLETE."""
+    code, why = exit_code(Ending(reason="finished", account=ALL), fail_on("pages<1000"))
+    assert code == Exit.INCOMPLETE
+    assert why == 'complete, but not enough (SLUICE_FAIL_ON = "pages<1000")'
+
+
 @pytest.mark.parametrize(
     ("account", "kept", "said"), [(REST, True, True), (REST, False, False), (LOSS, True, False)]
 )

@@ -4,6 +4,7 @@ Each number is the mean over the runs of a scenario. What is known to be out of 
 HARD with what must be reached instead: (goodput, refused, overall goodput, refused overall).
 """
 
+import argparse
 import importlib
 import random
 import statistics
@@ -12,6 +13,7 @@ import sys
 
 import pytest
 
+from extensions.lab import try_law
 from extensions.policy.lab.scenarios import SCENARIOS
 from extensions.policy.lab.sensitivity import TELLING, effects, variants
 from extensions.policy.lab.servers import Down, Free, SlidingWindow, TokenBucket
@@ -146,6 +148,15 @@ def test_the_command_is_named_as_documented():
     assert done.returncode == 0, done.stderr
     assert "no limit, 404 only" in done.stdout
     assert "1 of 1 servers: every bar reached" in done.stdout
+
+
+def test_a_plot_without_its_package_is_refused_before_anything_is_tried(monkeypatch, capsys):
+    """Also with the pools of proxies, which come first and take a while."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    wish = argparse.Namespace(model="", seed=1, scale=1.0, plot="lab.png", sensitivity=False)
+    assert try_law([], wish) == 1
+    said = capsys.readouterr()
+    assert (said.out, "requirements-lab.txt" in said.err) == ("", True)
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ def test_a_worker_that_comes_later_gets_its_share_of_the_domains(server, tmp_pat
                 shared = now
             time.sleep(0.02)
         assert [first.wait(90), second.wait(90)] == [0, 0]
+        assert "Resumed the job in Redis with" in second.text()
         assert joined is not None
         assert shared is not None
         print(f"its share after {shared - joined:.1f} s")
