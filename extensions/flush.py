@@ -213,6 +213,8 @@ class Flusher:
         if control.delays.wants_disk(now):
             now_at = control.now_at()
             rows, next_at = store.refill_due(now_at, REFILL_BUDGET)
+            # The store also has those that wait in memory; such a one will be taken when the crawl wakes.
+            rows = [row for row in rows if not control.delays.holds(row.id)]
             next_due = math.inf if next_at is None else now + max(0.0, next_at - now_at)
             control.delays.took_from_disk(len(rows), next_due)
             for row in rows:

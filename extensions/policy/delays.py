@@ -21,10 +21,11 @@ class Delays:
         window: Live entries that memory may hold.
     """
 
-    __slots__ = ("_disk_due", "_heap", "_last_due", "_window", "on_disk")
+    __slots__ = ("_disk_due", "_heap", "_ids", "_last_due", "_window", "on_disk")
 
     def __init__(self, *, window: int) -> None:
         self._heap: list[tuple[float, int, Entry]] = []
+        self._ids: set[int] = set()  # of what is in the heap
         self._window = window
         self._disk_due = math.inf
         self._last_due = -math.inf
@@ -40,6 +41,7 @@ class Delays:
             return True
         self._last_due = max(self.last_due, due)
         heapq.heappush(self._heap, (due, entry.id, entry))
+        self._ids.add(entry.id)
         return False
 
     def note_on_disk(self, count: int, due: float) -> None:
@@ -63,7 +65,12 @@ class Delays:
         due = []
         while self._heap and self._heap[0][0] <= now:
             due.append(heapq.heappop(self._heap)[2])
+        self._ids.difference_update(entry.id for entry in due)
         return due
+
+    def holds(self, id_: int) -> bool:
+        """Is the request *id_* among the live ones?"""
+        return id_ in self._ids
 
     def wants_disk(self, now: float) -> bool:
         """Is something on disk due by *now*?"""

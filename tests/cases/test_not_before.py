@@ -82,3 +82,28 @@ async def test_two_hundred_of_one_time_are_no_burst(crawl: Callable[..., Any]) -
     assert stats.max_in_flight <= 8
     lags = sorted(result.crawler.spider.lags)
     assert lags[int(len(lags) * 0.95)] < 0.05
+
+
+class Spread(ListSpider):
+    """Each page at a time of its own, a few milliseconds after the one before."""
+
+    async def start(self) -> Any:
+        for number, url in enumerate(self.urls):
+            yield Request(url, meta={"sluice_delay_s": 0.5 + 0.004 * (number % 100)})
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_waits_partly_on_disk_goes_once(crawl: Callable[..., Any]) -> None:
+    """More than memory may hold come due one after the other, while the books are flushed all the time."""
+    with Site() as site:
+        urls = site.urls(300)
+        settings = {
+            "JOBDIR": "job",
+            "SLUICE_MEMORY_WINDOW": 20,
+            "SLUICE_FLUSH_INTERVAL_S": 0.01,
+        }
+        result = await crawl(Spread, settings, urls=urls)
+        hits = {target: n for target, n in site.stats().hits.items() if target != "/robots.txt"}
+    assert result.reason == "finished"
+    assert sorted(result.crawler.spider.parsed) == sorted(urls)
+    assert set(hits.values()) == {1}

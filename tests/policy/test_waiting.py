@@ -41,6 +41,15 @@ def test_more_than_the_window_goes_to_disk_and_its_time_is_kept() -> None:
     assert (len(delays), delays.next_due) == (1, 5.0)
 
 
+def test_who_waits_in_memory_is_known() -> None:
+    delays = Delays(window=2)
+    for number in range(3):
+        delays.push(entry(number), float(number))
+    assert [delays.holds(number) for number in range(3)] == [True, True, False]
+    delays.take_due(0.5)
+    assert [delays.holds(number) for number in range(3)] == [False, True, False]
+
+
 def test_the_last_time_is_known_while_something_waits() -> None:
     """Until all have gone; rows of an earlier process tell their first time only."""
     delays = Delays(window=9)

@@ -106,7 +106,10 @@ async def test_half_of_the_pool_dies_and_comes_back(crawl, mood):  # noqa: PLR09
         """In the best second of that time: a busy machine makes the host look slow in others."""
         first, last = moments[start], moments[end]
         seconds = [first + n / 4 for n in range(max(1, round(4 * (last - first - 1))))]
-        return max(median(watch.between(name, at, at + 1.0)) for at in seconds)
+        seen = [watch.between(name, at, at + 1.0) for at in seconds]
+        return max(
+            median(values) for values in seen if values
+        )  # a stalled machine looks at nothing
 
     assert stats.max_in_flight <= 30
     assert most <= 2
