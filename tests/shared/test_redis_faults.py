@@ -9,6 +9,7 @@ import time
 import pytest
 import pytest_twisted
 import redis
+from twisted.internet.defer import Deferred
 
 from spiders.pages import PagesSpider
 from tests.shared.workers import Worker
@@ -180,7 +181,7 @@ async def test_writes_are_refused_for_a_while(crawl, tmp_path, server, shared):
 
         refusing = asyncio.ensure_future(refuse())
         result = await crawl(PagesSpider, {**shared, "SLUICE_LEASE_S": 30}, seeds="s")
-        await refusing
+        await Deferred.fromFuture(refusing)
     assert sorted(item.url for item in result.items) == sorted(urls)
 
 
@@ -213,7 +214,7 @@ async def test_a_server_that_cannot_save_refuses_writes(crawl, tmp_path, shared)
         result = await crawl(
             PagesSpider, {**shared, "SLUICE_FRONTIER": server.url, "SLUICE_LEASE_S": 30}, seeds="s"
         )
-        await refusing
+        await Deferred.fromFuture(refusing)
         server.close()
         assert site.stats().received == 200 + 1  # robots.txt
     assert sorted(item.url for item in result.items) == sorted(urls)
