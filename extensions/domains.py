@@ -120,7 +120,7 @@ class Domains:
         """The record of *name*; a new one if there is none."""
         domain = self._known.get(name)
         if domain is None:
-            governor = self._governor(name)
+            governor = self._governor(name, self._recall(name) or {})
             domain = Domain(
                 name=name, governor=governor, budget=RetryBudget(ratio=self._retry_ratio, now=now)
             )
@@ -129,21 +129,15 @@ class Domains:
 
     def inherit(self, name: str, kept: Kept, now: float, *, age_s: float, died: bool) -> None:
         """*name* came from another worker, which *kept* this of it, *age_s* seconds ago."""
-        governor = DomainGovernor(
-            max_concurrency=self._politeness.ceiling(name),
-            min_interval_s=self._politeness.min_delay_s(name),
-            u=self._u,
-        )
-        self._politeness.set_floors(name, governor)
+        governor = self._governor(name, {})
         governor.take_over(kept, now, age_s=age_s, died=died)
         record = self.get(name, now)
         if not record.in_flight:  # else this worker was taken for dead, and knows better
             record.governor = governor
 
-    def _governor(self, name: str) -> DomainGovernor:
+    def _governor(self, name: str, remembered: Mapping[str, float | int | None]) -> DomainGovernor:
         ceiling = self._politeness.ceiling(name)
         delay_s = self._politeness.min_delay_s(name)
-        remembered = self._recall(name) or {}
         governor = DomainGovernor.restore(
             remembered, max_concurrency=ceiling, min_interval_s=delay_s, u=self._u
         )
