@@ -77,6 +77,8 @@ class Dispatch:
         self.idle = self._held_back(now)
         if self.idle is not None:
             return None
+        if control.outage.out_since is not None:
+            control.witness.ask(now)  # and one page goes with it
         if self._suspect is not None and self._suspect.id in control.ledger.leases:
             self.idle = Idle.ALL_BLOCKED
             if not self._suspect.flying:
@@ -153,10 +155,8 @@ class Dispatch:
             return Idle.STORE
         if control.results_too_deep():
             return Idle.RESULTS
-        if control.outage.out(now):
-            if control.outage.next_probe_due > now:
-                return Idle.OUTAGE
-            control.witness.ask(now)  # and one page goes with it
+        if control.outage.out(now) and control.outage.next_probe_due > now:
+            return Idle.OUTAGE
         return None
 
     # -- handing out ---------------------------------------------------------------------------------------------------
