@@ -280,7 +280,7 @@ class ThrottleMiddleware:
 
 def _is_robots_txt(request: Request) -> bool:
     """A file that hosts give from where they do not make pages: its time would pass for the best that they can."""
-    return urlsplit(request.url).path == "/robots.txt"
+    return request.url.endswith("/robots.txt") and urlsplit(request.url).path == "/robots.txt"
 
 
 def note_of(status: int, outcome: Outcome, wait_s: float | None) -> str:
