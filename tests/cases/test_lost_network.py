@@ -22,6 +22,19 @@ if TYPE_CHECKING:
 AWAY_S = 8.0
 
 
+def trouble(site: Site, begin: Callable[[], Any], end: Callable[[], Any]) -> asyncio.Task[None]:
+    """Once each host of *site* was asked ten times, *begin*; and *end* it after `AWAY_S`."""
+
+    async def come_and_go() -> None:
+        while min(stats.received for stats in site.all_stats()) < 10:
+            await asyncio.sleep(0.02)
+        begin()
+        await asyncio.sleep(AWAY_S)
+        end()
+
+    return asyncio.get_running_loop().create_task(come_and_go())
+
+
 @pytest_twisted.ensureDeferred
 async def test_nothing_is_lost_while_the_network_is_away(crawl: Callable[..., Any]) -> None:
     """All three hosts refuse connections for a while, longer than a host alone would be borne with.
@@ -31,14 +44,7 @@ async def test_nothing_is_lost_while_the_network_is_away(crawl: Callable[..., An
     with Site(*[Host(latency_s=0.1)] * 3) as site:
         urls = [site.url(f"/page/{n}", host) for n in range(100) for host in range(3)]
 
-        async def go_away() -> None:
-            while min(stats.received for stats in site.all_stats()) < 10:
-                await asyncio.sleep(0.02)
-            site.close()
-            await asyncio.sleep(AWAY_S)
-            site.listen()
-
-        away = asyncio.get_running_loop().create_task(go_away())
+        away = trouble(site, site.close, site.listen)
         result = await crawl(ListSpider, {"SLUICE_GIVE_UP_AFTER_S": 4}, urls=urls)
     assert away.done()
     assert result.reason == "finished"
@@ -56,16 +62,11 @@ async def test_what_cuts_every_connection_is_a_lost_network(crawl: Callable[...,
     with Site(*[Host(latency_s=0.1)] * 3) as site:
         urls = [site.url(f"/page/{n}", host) for n in range(60) for host in range(3)]
 
-        async def cut() -> None:
-            while min(stats.received for stats in site.all_stats()) < 10:
-                await asyncio.sleep(0.02)
+        def answer(routes: tuple[Route, ...]) -> None:
             for host in range(3):
-                site.change(host, routes=reset)
-            await asyncio.sleep(AWAY_S)
-            for host in range(3):
-                site.change(host, routes=())
+                site.change(host, routes=routes)
 
-        away = asyncio.get_running_loop().create_task(cut())
+        away = trouble(site, lambda: answer(reset), lambda: answer(()))
         result = await crawl(ListSpider, {"SLUICE_GIVE_UP_AFTER_S": 4}, urls=urls)
     assert away.done()
     assert result.reason == "finished"
@@ -80,14 +81,7 @@ async def test_a_host_that_restarts_costs_its_last_pages_nothing(crawl: Callable
     with Site(Host(latency_s=0.1)) as site:
         urls = site.urls(12)
 
-        async def restart() -> None:
-            while site.stats().received < 10:
-                await asyncio.sleep(0.02)
-            site.close()
-            await asyncio.sleep(AWAY_S)
-            site.listen()
-
-        away = asyncio.get_running_loop().create_task(restart())
+        away = trouble(site, site.close, site.listen)
         settings = {"SLUICE_RETRY_BASE_S": 0.1, "CONCURRENT_REQUESTS_PER_DOMAIN": 1}
         result = await crawl(ListSpider, settings, urls=urls)
     assert away.done()

@@ -15,7 +15,7 @@ from spiders.pages import PagesSpider
 from tests.shared.workers import Worker
 from tests.shim import Shim
 from tests.sites import Host, Site
-from tests.valkey import ValkeyServer, valkey
+from tests.valkey import valkey
 
 
 def workers(count, folder, url, seeds, **settings):
@@ -188,9 +188,10 @@ async def test_writes_are_refused_for_a_while(crawl, tmp_path, server, shared):
 @pytest_twisted.ensureDeferred
 async def test_a_server_that_cannot_save_refuses_writes(crawl, tmp_path, shared):
     """MISCONF, for real: a folder stands where the server's file should be."""
-    server = ValkeyServer(tmp_path / "v", "--dbfilename", "taken")
-    server.start()
-    with Site(Host(latency_s=0.1)) as site:
+    with (
+        valkey(tmp_path / "v", "--dbfilename", "taken") as server,
+        Site(Host(latency_s=0.1)) as site,
+    ):
         urls = site.urls(200)
         (tmp_path / "s").write_text("\n".join(urls))
 
@@ -215,7 +216,6 @@ async def test_a_server_that_cannot_save_refuses_writes(crawl, tmp_path, shared)
             PagesSpider, {**shared, "SLUICE_FRONTIER": server.url, "SLUICE_LEASE_S": 30}, seeds="s"
         )
         await Deferred.fromFuture(refusing)
-        server.close()
         assert site.stats().received == 200 + 1  # robots.txt
     assert sorted(item.url for item in result.items) == sorted(urls)
     assert result.stats["sluice/shared/away"] == 1
@@ -279,22 +279,18 @@ def test_a_server_that_evicts_keys_loses_the_job_and_that_is_said(tmp_path):
 @pytest_twisted.ensureDeferred
 async def test_the_gate_keeps_a_small_server_from_filling_up(crawl, tmp_path, shared, policy):
     """Maxmemory 8mb, 50,000 seeds: they wait outside."""
-    server = ValkeyServer(tmp_path / "small", "--maxmemory", "8mb", "--maxmemory-policy", policy)
-    server.start()
-    try:
-        with Site(Host()) as site:
-            (tmp_path / "s").write_text("\n".join(site.urls(50_000)))
-            settings = {
-                **shared,
-                "SLUICE_FRONTIER": server.url,
-                "SLUICE_MAX_PENDING": 40_000,
-                "CLOSESPIDER_TIMEOUT": 15,
-            }
-            result = await crawl(PagesSpider, settings, seeds="s")
-            used = server.client.info("memory")["used_memory"]
-        assert result.reason == "closespider_timeout"
-        assert len(result.items) > 300
-        assert used < 8 * 2**20
-        assert "sluice/shared/away" not in result.stats
-    finally:
-        server.close()
+    options = ("--maxmemory", "8mb", "--maxmemory-policy", policy)
+    with valkey(tmp_path / "small", *options) as server, Site(Host()) as site:
+        (tmp_path / "s").write_text("\n".join(site.urls(50_000)))
+        settings = {
+            **shared,
+            "SLUICE_FRONTIER": server.url,
+            "SLUICE_MAX_PENDING": 40_000,
+            "CLOSESPIDER_TIMEOUT": 15,
+        }
+        result = await crawl(PagesSpider, settings, seeds="s")
+        used = server.client.info("memory")["used_memory"]
+    assert result.reason == "closespider_timeout"
+    assert len(result.items) > 300
+    assert used < 8 * 2**20
+    assert "sluice/shared/away" not in result.stats
