@@ -49,9 +49,9 @@ async def test_kills_at_the_worst_points_lose_nothing_and_double_nothing(tmp_pat
     def run() -> None:
         with Site(Host(latency_s=0.005)) as site:
             settings = {"SLUICE_MEMORY_WINDOW": 20}
-            lives = Lives(site, tmp_path, pages=PAGES * 2, settings=settings)
+            lives = Lives(site, tmp_path, pages=PAGES * 3, settings=settings)
             for point, nth in POINTS:
                 assert lives.die_at(point, nth), f"the crawl never came to: {point}"
-            check(lives.finish(), PAGES * 2)
+            check(lives.finish(), PAGES * 3)
 
     await deferToThread(run)
