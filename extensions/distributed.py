@@ -41,6 +41,8 @@ BUSY_S = 0.02
 CLOSE_S = 10.0
 SEEDS_UP_TO = 0.7
 """Of Redis's memory: with more used no seeds come in. The rest is for links, which cannot wait, and for what was seen."""
+FULL_FROM = 0.99
+"""Of it: with more used no seed can come in until somebody makes room, though nothing was refused yet."""
 ALL_FULL = 1 << 62
 SOON_BELOW = 64
 """With fewer requests in the window than this, a new one does not wait for the usual flush."""
@@ -214,11 +216,17 @@ class Distributed:
             )
             logger.info("%s", told)
             control.book.changed(time.time(), None, told)
-        if store.full:
+        if self._is_full:
             self._away.failures = 0
             self._away.wait_s(StoreError("Redis is full (maxmemory): new requests wait here."))
         else:
             self._away.over()
+
+    @property
+    def _is_full(self) -> bool:
+        """Does Redis take nothing new? Where a worker has nothing left to write, only its memory tells."""
+        memory = self.store.memory
+        return self.store.full or (memory.share >= FULL_FROM and not memory.evicts)
 
     async def _start_again(self, error: StoreError) -> None:
         """Others have what was this worker's. What is in flight goes on; its end will not count."""

@@ -259,6 +259,20 @@ def test_a_full_server_is_waited_for_and_nothing_is_lost(tmp_path):
         assert "Redis works again after" in worker.text()
 
 
+def test_a_worker_that_waits_for_room_says_so_though_nothing_was_refused(tmp_path):
+    """It has nothing to write, and no seed may come in: else it would stand still without a word."""
+    options = ("--maxmemory", "12mb", "--maxmemory-policy", "noeviction")
+    with valkey(tmp_path / "small", *options) as server:
+        settings = {"SLUICE_FRONTIER": server.url, "MAX_IDLE_TIME_BEFORE_CLOSE": "60"}
+        worker = Worker(tmp_path / "w", "queue", **settings)
+        until(lambda: "Joined the job" in worker.text())
+        time.sleep(1)
+        fill(server.client, 12)
+        until(lambda: "Redis is full" in worker.text(), within_s=20)
+        empty(server.client)
+        until(lambda: "Redis works again after" in worker.text(), within_s=20)
+
+
 def test_a_server_that_evicts_keys_loses_the_job_and_that_is_said(tmp_path):
     options = ("--maxmemory", "12mb", "--maxmemory-policy", "allkeys-random")
     with valkey(tmp_path / "small", *options) as server, Site(Host(latency_s=0.3)) as site:
