@@ -6,11 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.shared.workers import WORKERS
 from tests.valkey import ValkeyServer, valkey
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def _no_worker_stays() -> Iterator[None]:
+    yield
+    while WORKERS:
+        WORKERS.pop().kill()
 
 
 @pytest.fixture

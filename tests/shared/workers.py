@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+WORKERS: list[Worker] = []
+"""Those of this test, so that none outlives it, however it ends."""
+
+
 class Worker:
     """One `scrapy crawl`."""
 
@@ -33,6 +37,7 @@ class Worker:
             self.process = subprocess.Popen(
                 words, cwd=folder, env=scrapy_environment(), stdout=log, stderr=log
             )
+        WORKERS.append(self)
 
     @property
     def runs(self) -> bool:
